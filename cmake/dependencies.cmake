@@ -1,0 +1,10 @@
+# Libraries from the distribution; packaging/debian-packages.txt names their packages.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+pkg_check_modules(SNDFILE REQUIRED IMPORTED_TARGET sndfile)
+pkg_check_modules(SOXR REQUIRED IMPORTED_TARGET soxr)
+pkg_check_modules(OPUSENC REQUIRED IMPORTED_TARGET libopusenc)
+pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)

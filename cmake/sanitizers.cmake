@@ -1,0 +1,12 @@
+# address = AddressSanitizer with UndefinedBehaviorSanitizer; thread = ThreadSanitizer.
+if(SLUICE_SANITIZE STREQUAL "address")
+    set(sanitize_flags -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(SLUICE_SANITIZE STREQUAL "thread")
+    set(sanitize_flags -fsanitize=thread -fno-omit-frame-pointer)
+elseif(NOT SLUICE_SANITIZE STREQUAL "")
+    message(FATAL_ERROR "SLUICE_SANITIZE is '${SLUICE_SANITIZE}'; use address, thread or nothing")
+endif()
+if(sanitize_flags)
+    target_compile_options(sluice_flags INTERFACE ${sanitize_flags})
+    target_link_options(sluice_flags INTERFACE ${sanitize_flags})
+endif()

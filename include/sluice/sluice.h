@@ -1,0 +1,13 @@
+/* The whole public library in one include. */
+#ifndef SLUICE_SLUICE_H
+#define SLUICE_SLUICE_H
+
+#include "sluice/error.h"
+#include "sluice/gguf.h"
+#include "sluice/log.h"
+#include "sluice/map.h"
+#include "sluice/model.h"
+#include "sluice/ranges.h"
+#include "sluice/span.h"
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * Codes in, samples out, exactly and at once.
+ *
+ * The decoder is strictly causal, so a stream keeps only what later frames need: K/V of the last window - 1
+ * frames of each transformer layer and the last inputs of each convolution. Pushing frames one by one, in
+ * pieces of any size, or all at once gives the same samples (up to the rounding of the device's matrix
+ * products, 1e-5 of full scale with F32 weights).
+ *
+ * Threads: one thread at a time for a stream; the decoder's weights are shared.
+ */
+#ifndef S2_MODEL_CODEC_DECODER_H
+#define S2_MODEL_CODEC_DECODER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "engine/model/hparams.h"
+#include "engine/nn/compute.h"
+#include "engine/nn/weights.h"
+
+typedef struct s2_codec_decoder s2_codec_decoder;
+
+/*
+ * Takes what it needs of the weights; allocates the stream's state and the graphs.
+ * Errors: SL_EFORMAT (a tensor is missing, or of a type or shape that is not computed: names it), SL_ENOMEM.
+ */
+int s2_codec_decoder_create(const s2_hparams *hp, const s2_weights *weights, s2_compute *compute,
+        s2_codec_decoder **ret_decoder, sl_error *reterr) SL_MUST_CHECK;
+void s2_codec_decoder_free(s2_codec_decoder **decoder);
+
+/* Forgets the stream: the next frame is the first. */
+void s2_codec_decoder_reset(s2_codec_decoder *decoder);
+
+/*
+ * Decodes n_frames >= 1 further frames. codes: frame major, codes[t * n_codebooks + j]; values are clamped
+ * to their codebooks. samples: room for n_frames * hp->codec.frame_samples floats.
+ * Large n_frames are worked off in bounded pieces.
+ */
+int s2_codec_decoder_push(s2_codec_decoder *decoder, const int32_t *codes, uint32_t n_frames,
+        float *ret_samples, sl_error *reterr) SL_MUST_CHECK;
+
+/* Bytes of state and compute buffers now. */
+size_t s2_codec_decoder_bytes(const s2_codec_decoder *decoder);
+
+#endif

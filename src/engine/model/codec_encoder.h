@@ -1,0 +1,38 @@
+/*
+ * A recording in, codes out, in bounded memory whatever its length.
+ *
+ * The samples are padded with zeros to whole frames (REF's rule). Convolutions, transformers and quantizers
+ * run over pieces of the signal with the same kind of state that the decoder keeps.
+ *
+ * Threads: one thread at a time.
+ */
+#ifndef S2_MODEL_CODEC_ENCODER_H
+#define S2_MODEL_CODEC_ENCODER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "engine/model/hparams.h"
+#include "engine/nn/compute.h"
+#include "engine/nn/weights.h"
+
+typedef struct s2_codec_encoder s2_codec_encoder;
+
+int s2_codec_encoder_create(const s2_hparams *hp, const s2_weights *weights, s2_compute *compute,
+        s2_codec_encoder **ret_encoder, sl_error *reterr) SL_MUST_CHECK;
+void s2_codec_encoder_free(s2_codec_encoder **encoder);
+
+/* ceil(n_samples / frame_samples). */
+uint32_t s2_codec_encoder_n_frames(const s2_codec_encoder *encoder, size_t n_samples);
+
+/*
+ * Encodes n_samples >= 1 at the codec's rate. ret_codes: room for n_codebooks * n_frames values, book
+ * major: codes[j * n_frames + t].
+ */
+int s2_codec_encoder_run(s2_codec_encoder *encoder, const float *samples, size_t n_samples,
+        int32_t *ret_codes, sl_error *reterr) SL_MUST_CHECK;
+
+size_t s2_codec_encoder_bytes(const s2_codec_encoder *encoder);
+
+#endif

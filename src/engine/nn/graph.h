@@ -1,0 +1,59 @@
+/*
+ * A graph that is built once for a shape and computed many times.
+ *
+ * Use: init, build nodes in g->ctx, ggml_set_input/ggml_set_output on what the caller reads and writes,
+ * ggml_build_forward_expand(g->cgraph, ...), alloc once; then set inputs and run, again and again.
+ *
+ * Threads: one thread at a time. Zeroed memory may be passed to done.
+ */
+#ifndef S2_NN_GRAPH_H
+#define S2_NN_GRAPH_H
+
+#include <stddef.h>
+
+#include "ggml-alloc.h"
+#include "ggml-backend.h"
+#include "ggml.h"
+
+#include "base/status.h"
+#include "engine/nn/compute.h"
+
+typedef struct s2_graph {
+    s2_compute *compute;
+    struct ggml_context *ctx; /* tensor records only, no data */
+    struct ggml_cgraph *cgraph;
+    ggml_gallocr_t galloc; /* owns the compute buffer */
+} s2_graph;
+
+/* Room for max_nodes nodes and as many leaves. Errors: SL_ENOMEM. */
+int s2_graph_init(
+        s2_graph *g, s2_compute *compute, size_t max_nodes, sl_error *reterr) SL_MUST_CHECK;
+
+/* Plans and allocates the compute buffer of the finished graph. Errors: SL_ENOMEM with the bytes needed. */
+int s2_graph_alloc(s2_graph *g, sl_error *reterr) SL_MUST_CHECK;
+
+/* Computes once. Errors: SL_EDEVICE, SL_ENOMEM. */
+int s2_graph_run(s2_graph *g, sl_error *reterr) SL_MUST_CHECK;
+
+/* Bytes of the compute buffer; 0 before alloc. */
+size_t s2_graph_bytes(const s2_graph *g);
+
+void s2_graph_done(s2_graph *g);
+
+/*
+ * Tensors that outlive a graph run: KV caches, convolution states. Made in one context and one buffer,
+ * zero at the start.
+ */
+typedef struct s2_state {
+    struct ggml_context *ctx;
+    ggml_backend_buffer_t buffer;
+} s2_state;
+
+/* Room for max_tensors records; create tensors in s->ctx, then alloc. */
+int s2_state_init(s2_state *s, size_t max_tensors, sl_error *reterr) SL_MUST_CHECK;
+int s2_state_alloc(s2_state *s, s2_compute *compute, sl_error *reterr) SL_MUST_CHECK;
+void s2_state_clear(s2_state *s); /* all zero again */
+size_t s2_state_bytes(const s2_state *s);
+void s2_state_done(s2_state *s);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * The model's tensors as ggml tensors that point into the mapping: nothing is copied, and nothing may be
+ * written. They serve as leaves of graphs.
+ *
+ * Threads: immutable once open. Lifetime: closes before the model does.
+ */
+#ifndef S2_NN_WEIGHTS_H
+#define S2_NN_WEIGHTS_H
+
+#include "ggml.h"
+
+#include "base/status.h"
+#include "sluice/model.h"
+
+typedef struct s2_weights s2_weights;
+
+/* Binds every tensor of `model`. Errors: SL_ENOMEM, SL_EFORMAT (a type or alignment ggml cannot use). */
+int s2_weights_open(
+        const sl_model *model, s2_weights **ret_weights, sl_error *reterr) SL_MUST_CHECK;
+void s2_weights_close(s2_weights **weights);
+
+/* The tensor whose name is the formatted text; NULL if the model has none. */
+struct ggml_tensor *s2_weights_find(const s2_weights *weights, const char *fmt, ...)
+        SL_PRINTF(2, 3);
+
+#endif
