@@ -6,6 +6,7 @@
 #include "engine/nn/weights.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,9 @@
 
 /* Every ggml kernel may load a tensor's first element with an aligned instruction of this many bytes. */
 #define WEIGHT_ALIGN 4
+
+/* Longest name that is looked up, with its NUL. */
+#define MAX_NAME 128
 
 struct s2_weights {
     const sl_model *model;
@@ -123,20 +127,63 @@ void s2_weights_close(s2_weights **weights)
     *weights = NULL;
 }
 
+static struct ggml_tensor *find_by_name(const s2_weights *w, const char *name)
+{
+    const sl_tensor *t = sl_model_find(w->model, name);
+    /* Records of a model lie in one array, in the order of their index. */
+    return t ? w->tensors[t - sl_model_tensor_at(w->model, 0)] : NULL;
+}
+
 struct ggml_tensor *s2_weights_find(const s2_weights *weights, const char *fmt, ...)
 {
-    char name[128];
+    char name[MAX_NAME];
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(name, sizeof name, fmt, ap);
+    vsnprintf(name, sizeof name, fmt, ap);
     va_end(ap);
-    if (n < 0 || (size_t)n >= sizeof name) {
-        return NULL;
+    return find_by_name(weights, name);
+}
+
+static bool has_shape(const struct ggml_tensor *t, const int64_t ne[3])
+{
+    return t->ne[0] == ne[0] && t->ne[1] == ne[1] && t->ne[2] == ne[2] && t->ne[3] == 1;
+}
+
+static bool has_kind(const struct ggml_tensor *t, s2_weight_kind kind)
+{
+    if (t->type == GGML_TYPE_F32 || t->type == GGML_TYPE_F16 || t->type == GGML_TYPE_BF16) {
+        return true;
     }
-    const sl_tensor *t = sl_model_find(weights->model, name);
+    /* Integer types are data, not weights; a matrix may have any type that has a dot product. */
+    return kind == S2_WEIGHT_MATRIX && ggml_get_type_traits_cpu(t->type)->vec_dot != NULL &&
+           ggml_get_type_traits(t->type)->to_float != NULL;
+}
+
+int s2_weights_need(const s2_weights *weights, s2_weight_kind kind, const int64_t ne[3],
+        struct ggml_tensor **ret_tensor, sl_error *reterr, const char *fmt, ...)
+{
+    char name[MAX_NAME];
+    const char *path = sl_model_path(weights->model);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(name, sizeof name, fmt, ap);
+    va_end(ap);
+
+    struct ggml_tensor *t = find_by_name(weights, name);
     if (!t) {
-        return NULL;
+        return sl__fail(reterr, SL_EFORMAT, "%s: tensor %s is missing or empty", path, name);
     }
-    /* Records of a model lie in one array, in the order of their index. */
-    return weights->tensors[t - sl_model_tensor_at(weights->model, 0)];
+    if (!has_shape(t, ne)) {
+        return sl__fail(reterr, SL_EFORMAT,
+                "%s: tensor %s has shape [%lld, %lld, %lld, %lld], need [%lld, %lld, %lld, 1]",
+                path, name, (long long)t->ne[0], (long long)t->ne[1], (long long)t->ne[2],
+                (long long)t->ne[3], (long long)ne[0], (long long)ne[1], (long long)ne[2]);
+    }
+    if (!has_kind(t, kind)) {
+        return sl__fail(reterr, SL_EFORMAT, "%s: tensor %s has type %s, need %s", path, name,
+                ggml_type_name(t->type),
+                kind == S2_WEIGHT_VECTOR ? "f32, f16 or bf16" : "a type with a matrix product");
+    }
+    *ret_tensor = t;
+    return SL_OK;
 }

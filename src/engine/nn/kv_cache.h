@@ -1,0 +1,49 @@
+/*
+ * Keys and values of past positions, one pair of tensors for each layer, growing on demand.
+ *
+ * k, v of a layer: ggml ne = {head_dim * n_head_kv, capacity}, row p = position p. Keys are stored after
+ * normalisation and RoPE. Growing moves layer by layer, so that the peak is one layer above the new size.
+ *
+ * Threads: one thread at a time. Zeroed memory may be passed to done.
+ */
+#ifndef S2_NN_KV_CACHE_H
+#define S2_NN_KV_CACHE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/nn/graph.h"
+
+typedef struct s2_kv_layer {
+    s2_state state;
+    struct ggml_tensor *k;
+    struct ggml_tensor *v;
+} s2_kv_layer;
+
+typedef struct s2_kv_cache {
+    s2_compute *compute;
+    uint32_t n_layer;
+    uint32_t row_elems; /* head_dim * n_head_kv */
+    enum ggml_type type;
+    uint32_t capacity; /* positions */
+    s2_kv_layer *layers;
+} s2_kv_cache;
+
+/* Allocates no tensors yet. Errors: SL_ENOMEM. */
+int s2_kv_cache_init(s2_kv_cache *kv, s2_compute *compute, uint32_t n_layer, uint32_t row_elems,
+        enum ggml_type type, sl_error *reterr) SL_MUST_CHECK;
+
+/*
+ * Makes room for n_positions; what is stored stays. Tensors change, so graphs over them must be rebuilt.
+ * On error every layer keeps its content, and capacity tells what all of them hold.
+ */
+int s2_kv_cache_reserve(s2_kv_cache *kv, uint32_t n_positions, sl_error *reterr) SL_MUST_CHECK;
+
+/* Gives the tensors back. */
+void s2_kv_cache_release(s2_kv_cache *kv);
+
+size_t s2_kv_cache_bytes(const s2_kv_cache *kv);
+
+void s2_kv_cache_done(s2_kv_cache *kv);
+
+#endif

@@ -1,0 +1,34 @@
+#include "engine/nn/ops.h"
+
+struct ggml_tensor *s2_nn_f32(s2_graph *g, struct ggml_tensor *t)
+{
+    if (t->type == GGML_TYPE_F32) {
+        return t;
+    }
+    struct ggml_tensor *cast = ggml_cast(g->ctx, t, GGML_TYPE_F32);
+    /* In the node list now: a norm and its product then stay neighbours, which back ends fuse. */
+    ggml_build_forward_expand(g->cgraph, cast);
+    return cast;
+}
+
+struct ggml_tensor *s2_nn_rms_norm(
+        s2_graph *g, struct ggml_tensor *x, struct ggml_tensor *weight, float eps)
+{
+    struct ggml_tensor *w = s2_nn_f32(g, weight);
+    return ggml_mul(g->ctx, ggml_rms_norm(g->ctx, x, eps), w);
+}
+
+struct ggml_tensor *s2_nn_rope(
+        s2_graph *g, struct ggml_tensor *x, struct ggml_tensor *pos, float base)
+{
+    return ggml_rope_ext(g->ctx, x, pos, NULL, (int)x->ne[0], GGML_ROPE_TYPE_NORMAL, 0, base, 1.0f,
+            0.0f, 1.0f, 0.0f, 0.0f);
+}
+
+struct ggml_tensor *s2_nn_swiglu_ffn(s2_graph *g, struct ggml_tensor *x, struct ggml_tensor *w1,
+        struct ggml_tensor *w3, struct ggml_tensor *w2)
+{
+    struct ggml_tensor *gate = ggml_mul_mat(g->ctx, w1, x);
+    struct ggml_tensor *up = ggml_mul_mat(g->ctx, w3, x);
+    return ggml_mul_mat(g->ctx, w2, ggml_swiglu_split(g->ctx, gate, up));
+}
