@@ -7,7 +7,11 @@
  *
  * Repetition-aware sampling (RAS) of semantic tokens: a token that occurs among the last 10 is replaced by
  * one second draw from the same logits at temperature 1.0 and top_p 0.9, same top_k; the end token is never
- * tested. The first generated frame does not enter the window, as in the original.
+ * tested, and the replacement is not tested again. The first generated frame is neither tested nor does it
+ * enter the window, as in the original; the end token never enters it.
+ *
+ * Random numbers: every draw takes exactly one from the generator, also a greedy one; the second draw of
+ * RAS happens (and takes its number) only when it is needed.
  *
  * Threads: a sampler belongs to one thread at a time.
  */
@@ -23,8 +27,8 @@
 #define S2_RAS_WINDOW 10
 
 typedef struct s2_sample_params {
-    float temperature; /* 0 = take the best item; at most 100 */
-    float top_p;       /* 0..1 */
+    float temperature; /* 0..100; below 1e-5 = take the best item (the lowest id of equal ones) */
+    float top_p;       /* 0..1; 0 = the best item only, 1 = no limit */
     int32_t top_k;     /* 0 = no limit */
 } s2_sample_params;
 
@@ -51,5 +55,19 @@ int s2_sampler_draw(s2_sampler *sampler, const float *logits, uint32_t n, uint32
  */
 int s2_sampler_draw_semantic(s2_sampler *sampler, const float *logits, uint32_t n_semantic,
         uint32_t *ret_index, sl_error *reterr) SL_MUST_CHECK;
+
+/* An item that may be drawn. */
+typedef struct s2_kept_item {
+    uint32_t index;
+    double p; /* probability of being drawn; all together 1 */
+} s2_kept_item;
+
+/*
+ * What a draw with `params` would choose from, best first; every draw uses this. The items belong to the
+ * sampler and are valid until its next call. Takes no random number. Errors as in s2_sampler_draw.
+ */
+int s2_sampler_keep(s2_sampler *sampler, const s2_sample_params *params, const float *logits,
+        uint32_t n, const s2_kept_item **ret_items, uint32_t *ret_n,
+        sl_error *reterr) SL_MUST_CHECK;
 
 #endif
