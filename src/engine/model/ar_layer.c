@@ -1,0 +1,171 @@
+/*
+ * Attention runs through ggml's flash attention over the cache's first n_kv rows. A single column is laid
+ * out as the query heads of a group side by side: the KV head is then read once for all of them, and the
+ * CPU back end does not split the sequence among its threads, which would make sums depend on their number.
+ */
+#include "engine/model/ar_layer.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/nn/ops.h"
+
+int s2_ar_layer_bind(const s2_weights *weights, const s2_ar_hparams *hp, const char *prefix,
+        uint32_t i_layer, s2_ar_layer *ret_layer, sl_error *reterr)
+{
+    int64_t q_rows = (int64_t)hp->n_head * hp->head_dim;
+    int64_t qkv_rows = q_rows + 2 * (int64_t)hp->n_head_kv * hp->head_dim;
+    s2_ar_layer layer = {0};
+    const struct {
+        const char *suffix;
+        struct ggml_tensor **dst;
+        s2_weight_kind kind;
+        int64_t ne0;
+        int64_t ne1;
+        bool is_wanted;
+    } rows[] = {
+            {"attention_norm", &layer.attn_norm, S2_WEIGHT_VECTOR, hp->n_embd, 1, true},
+            {"attention.wqkv", &layer.wqkv, S2_WEIGHT_MATRIX, hp->n_embd, qkv_rows, true},
+            {"attention.q_norm", &layer.q_norm, S2_WEIGHT_VECTOR, hp->head_dim, 1, hp->has_qk_norm},
+            {"attention.k_norm", &layer.k_norm, S2_WEIGHT_VECTOR, hp->head_dim, 1, hp->has_qk_norm},
+            {"attention.wo", &layer.wo, S2_WEIGHT_MATRIX, q_rows, hp->n_embd, true},
+            {"ffn_norm", &layer.ffn_norm, S2_WEIGHT_VECTOR, hp->n_embd, 1, true},
+            {"feed_forward.w1", &layer.w1, S2_WEIGHT_MATRIX, hp->n_embd, hp->n_ff, true},
+            {"feed_forward.w3", &layer.w3, S2_WEIGHT_MATRIX, hp->n_embd, hp->n_ff, true},
+            {"feed_forward.w2", &layer.w2, S2_WEIGHT_MATRIX, hp->n_ff, hp->n_embd, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (!rows[i].is_wanted) {
+            continue;
+        }
+        int64_t ne[3] = {rows[i].ne0, rows[i].ne1, 1};
+        int r = s2_weights_need(weights, rows[i].kind, ne, rows[i].dst, reterr, "%s%u.%s.weight",
+                prefix, i_layer, rows[i].suffix);
+        if (r < 0) {
+            return r;
+        }
+    }
+    *ret_layer = layer;
+    return SL_OK;
+}
+
+static uint32_t group_size(const s2_ar_hparams *hp)
+{
+    return hp->n_head / hp->n_head_kv;
+}
+
+int s2_ar_inputs_init(s2_ar_inputs *in, s2_graph *g, const s2_ar_hparams *hp, uint32_t n,
+        uint32_t n_kv, sl_error *reterr)
+{
+    /* One row of the mask for each query row: the heads of a group, or the columns. */
+    uint32_t n_mask = n == 1 ? group_size(hp) : n;
+    memset(in, 0, sizeof *in);
+    in->n_kv = n_kv;
+    in->host_pos = sl__alloc(n, sizeof *in->host_pos);
+    in->host_mask = sl__alloc((size_t)n_kv * n_mask, sizeof *in->host_mask);
+    if (!in->host_pos || !in->host_mask) {
+        s2_ar_inputs_done(in);
+        return sl__fail_nomem(
+                reterr, (size_t)n_kv * n_mask * sizeof *in->host_mask, "an attention mask");
+    }
+    in->pos = ggml_new_tensor_1d(g->ctx, GGML_TYPE_I32, n);
+    in->mask = ggml_new_tensor_2d(g->ctx, GGML_TYPE_F16, n_kv, n_mask);
+    ggml_set_input(in->pos);
+    ggml_set_input(in->mask);
+    return SL_OK;
+}
+
+void s2_ar_inputs_done(s2_ar_inputs *in)
+{
+    sl__free(in->host_pos);
+    sl__free(in->host_mask);
+    memset(in, 0, sizeof *in);
+}
+
+void s2_ar_inputs_set(const s2_ar_inputs *in, uint32_t n_past)
+{
+    const ggml_fp16_t visible = ggml_fp32_to_fp16(0.0f);
+    const ggml_fp16_t hidden = ggml_fp32_to_fp16(-INFINITY);
+    uint32_t n = (uint32_t)in->pos->ne[0];
+    uint32_t n_mask = (uint32_t)in->mask->ne[1];
+
+    for (uint32_t row = 0; row < n_mask; row++) {
+        uint32_t n_visible = n_past + 1 + (n == 1 ? 0 : row);
+        ggml_fp16_t *mask = in->host_mask + (size_t)row * in->n_kv;
+        for (uint32_t j = 0; j < in->n_kv; j++) {
+            mask[j] = j < n_visible ? visible : hidden;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        in->host_pos[i] = (int32_t)(n_past + i);
+    }
+    ggml_backend_tensor_set(in->mask, in->host_mask, 0, ggml_nbytes(in->mask));
+    ggml_backend_tensor_set(in->pos, in->host_pos, 0, ggml_nbytes(in->pos));
+}
+
+/* The cache's first n_kv rows as [head_dim, n_kv, n_head_kv]. */
+static struct ggml_tensor *cache_view(
+        s2_graph *g, const s2_ar_hparams *hp, struct ggml_tensor *cache, uint32_t n_kv)
+{
+    size_t head_bytes = ggml_row_size(cache->type, hp->head_dim);
+    return ggml_view_3d(
+            g->ctx, cache, hp->head_dim, n_kv, hp->n_head_kv, cache->nb[1], head_bytes, 0);
+}
+
+/* q: [head_dim, n_head, n] to the attention's result [n_head * head_dim, n]. */
+static struct ggml_tensor *attend(s2_graph *g, const s2_ar_hparams *hp, const s2_kv_layer *kv,
+        const s2_ar_inputs *in, struct ggml_tensor *q)
+{
+    struct ggml_context *ctx = g->ctx;
+    int64_t n = q->ne[2];
+    int64_t n_rows = (int64_t)hp->n_head * hp->head_dim;
+    float scale = 1.0f / sqrtf((float)hp->head_dim);
+    struct ggml_tensor *k = cache_view(g, hp, kv->k, in->n_kv);
+    struct ggml_tensor *v = cache_view(g, hp, kv->v, in->n_kv);
+    struct ggml_tensor *q_rows =
+            n == 1 ? ggml_reshape_3d(ctx, q, hp->head_dim, group_size(hp), hp->n_head_kv)
+                   : ggml_permute(ctx, q, 0, 2, 1, 3);
+    struct ggml_tensor *out = ggml_flash_attn_ext(ctx, q_rows, k, v, in->mask, scale, 0.0f, 0.0f);
+    ggml_flash_attn_ext_set_prec(out, GGML_PREC_F32);
+    if (n == 1) {
+        /* The result comes with heads and query rows swapped. */
+        out = ggml_cont(ctx, ggml_permute(ctx, out, 0, 2, 1, 3));
+    }
+    return ggml_reshape_2d(ctx, out, n_rows, n);
+}
+
+struct ggml_tensor *s2_ar_layer_build(s2_graph *g, const s2_ar_hparams *hp,
+        const s2_ar_layer *layer, const s2_kv_layer *kv, const s2_ar_inputs *in,
+        struct ggml_tensor *x)
+{
+    struct ggml_context *ctx = g->ctx;
+    int64_t n = x->ne[1];
+    size_t head_bytes = hp->head_dim * sizeof(float);
+    int64_t kv_row = (int64_t)hp->n_head_kv * hp->head_dim;
+
+    struct ggml_tensor *a = s2_nn_rms_norm(g, x, layer->attn_norm, hp->rms_eps);
+    struct ggml_tensor *qkv = ggml_mul_mat(ctx, layer->wqkv, a);
+    struct ggml_tensor *q =
+            ggml_view_3d(ctx, qkv, hp->head_dim, hp->n_head, n, head_bytes, qkv->nb[1], 0);
+    struct ggml_tensor *k = ggml_view_3d(ctx, qkv, hp->head_dim, hp->n_head_kv, n, head_bytes,
+            qkv->nb[1], hp->n_head * head_bytes);
+    struct ggml_tensor *v = ggml_view_2d(
+            ctx, qkv, kv_row, n, qkv->nb[1], (hp->n_head + hp->n_head_kv) * head_bytes);
+    if (layer->q_norm) {
+        q = s2_nn_rms_norm(g, q, layer->q_norm, hp->rms_eps);
+        k = s2_nn_rms_norm(g, k, layer->k_norm, hp->rms_eps);
+    }
+    q = s2_nn_rope(g, q, in->pos, hp->rope_base);
+    k = s2_nn_rope(g, k, in->pos, hp->rope_base);
+    k = ggml_reshape_2d(ctx, k, kv_row, n);
+
+    /* The attention reads the cache through views, so the writes must stand before it in the graph. */
+    ggml_build_forward_expand(g->cgraph, ggml_set_rows(ctx, kv->k, k, in->pos));
+    ggml_build_forward_expand(g->cgraph, ggml_set_rows(ctx, kv->v, v, in->pos));
+
+    struct ggml_tensor *h = ggml_mul_mat(ctx, layer->wo, attend(g, hp, kv, in, q));
+    h = ggml_add(ctx, h, x);
+    struct ggml_tensor *f = s2_nn_rms_norm(g, h, layer->ffn_norm, hp->rms_eps);
+    return ggml_add(ctx, s2_nn_swiglu_ffn(g, f, layer->w1, layer->w3, layer->w2), h);
+}

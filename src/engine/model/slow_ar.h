@@ -1,0 +1,55 @@
+/*
+ * The slow AR: a column of text or audio in, the logits of the next semantic token out.
+ *
+ * The sequence is one timeline of positions 0, 1, 2, ...; eval appends to it and the KV cache remembers it.
+ * Only the rows of the tied head that may be sampled are computed: the semantic codes and the end token.
+ *
+ * Threads: one thread at a time.
+ */
+#ifndef S2_MODEL_SLOW_AR_H
+#define S2_MODEL_SLOW_AR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "engine/model/hparams.h"
+#include "engine/nn/compute.h"
+#include "engine/nn/weights.h"
+
+typedef struct s2_slow_ar s2_slow_ar;
+
+/*
+ * end_token: id of the token that ends speech, outside the semantic ids.
+ * Errors: SL_EFORMAT (tensors, or an end token outside the vocabulary), SL_ENOMEM.
+ */
+int s2_slow_ar_create(const s2_hparams *hp, int32_t end_token, const s2_weights *weights,
+        s2_compute *compute, s2_slow_ar **ret_ar, sl_error *reterr) SL_MUST_CHECK;
+void s2_slow_ar_free(s2_slow_ar **ar);
+
+/* Positions so far. */
+uint32_t s2_slow_ar_n_past(const s2_slow_ar *ar);
+
+/* Forgets every position from n_past on; n_past <= the current number. 0 begins a new sequence. */
+void s2_slow_ar_rewind(s2_slow_ar *ar, uint32_t n_past);
+
+/*
+ * Appends n >= 1 columns, columns[t * (1 + n_codebooks)] as in prompt.h, and gives the state after the last:
+ *   ret_logits: [codebook_size + 1] semantic codes 0.., then the end token; not masked
+ *   ret_hidden: [slow.n_embd] after the final norm: what the fast AR gets
+ * Columns are worked off in chunks of at most max_chunk (0 = the default); the size is not visible in the
+ * results beyond rounding. Room in the cache is made as needed.
+ * Errors: SL_ELIMIT (the sequence would exceed n_ctx), SL_EINVAL (id or code out of range), SL_ENOMEM; the
+ * sequence is then as it was.
+ */
+int s2_slow_ar_eval(s2_slow_ar *ar, const int32_t *columns, uint32_t n, uint32_t max_chunk,
+        float *ret_logits, float *ret_hidden, sl_error *reterr) SL_MUST_CHECK;
+
+/* Bytes of KV cache and of compute buffers now. */
+size_t s2_slow_ar_kv_bytes(const s2_slow_ar *ar);
+size_t s2_slow_ar_compute_bytes(const s2_slow_ar *ar);
+
+/* Gives KV cache and compute buffers back; the sequence is empty then. */
+void s2_slow_ar_release(s2_slow_ar *ar);
+
+#endif
