@@ -62,6 +62,7 @@ typedef struct sl_gguf_kv {
     sl_gguf_type type;
     sl_gguf_type elem_type; /* of an array; equals `type` otherwise */
     uint64_t n;             /* elements: 1 unless an array */
+    uint64_t n_bytes;       /* of the value */
     const char *data; /* first value byte, unaligned; a string value begins with its u64 length */
 } sl_gguf_kv;
 

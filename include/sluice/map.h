@@ -62,9 +62,11 @@ sl_file_id sl_map_id(const sl_map *map);
 int sl_map_pread(const sl_map *map, void *buf, uint64_t offset, size_t n_bytes, sl_error *reterr);
 
 /*
- * Says whether the file is still what was opened: no page vanished under a reader and the size is not
- * smaller than at open. Costs one fstat.
- * Errors: SL_ECHANGED with the path and both sizes; offset = first byte that is gone.
+ * Says whether the file is still what was opened: no page vanished under a reader, and size and modification
+ * time are those of the open file. A file that was only touched counts as changed: nothing tells it from one
+ * that was rewritten in place, whose weights would be another model's. Removing or replacing the path changes
+ * nothing here, since the open file stays. Costs one fstat.
+ * Errors: SL_ECHANGED with the path and both sizes; offset = first byte that is gone, 0 if none is.
  */
 int sl_map_check(const sl_map *map, sl_error *reterr);
 

@@ -1,0 +1,33 @@
+/* The inside of an sl_gguf, shared by the files that build it and read it. */
+#ifndef SL_SOURCE_GGUF_INDEX_H
+#define SL_SOURCE_GGUF_INDEX_H
+
+#include <stddef.h>
+
+#include "sluice/gguf.h"
+#include "source/name_table.h"
+
+#define SL_GGUF_MAX_KEY_BYTES     65535u
+#define SL_GGUF_MAX_NAME_BYTES    63u /* ggml keeps 64 with the NUL */
+#define SL_GGUF_MAX_ALIGNMENT     (1u << 20)
+#define SL_GGUF_DEFAULT_ALIGNMENT 32u
+#define SL_GGUF_HEADER_BYTES      24u
+
+struct sl_gguf {
+    uint32_t version;
+    uint64_t alignment;
+    uint64_t data_offset;
+    sl_gguf_kv *kvs;
+    size_t n_kv;
+    size_t cap_kv;
+    sl_gguf_tensor *tensors;
+    size_t n_tensors;
+    size_t cap_tensors;
+    sl__name_table kv_names;
+    sl__name_table tensor_names;
+};
+
+/* Bytes of one value of a type; 0 for strings and arrays, which have no fixed size. */
+unsigned sl__gguf_type_bytes(sl_gguf_type type);
+
+#endif
