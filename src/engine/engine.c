@@ -1,0 +1,244 @@
+/*
+ * Opening a model and the two jobs that need no generation: decoding codes and encoding a recording. The
+ * codec's halves are made when they are first needed: a voice from a file never touches the encoder.
+ */
+#include "s2/engine.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "engine/engine_impl.h"
+#include "os/os_clock.h"
+#include "os/os_process.h"
+
+/* Opens tokenizer.json beside the model, or one folder up. */
+static int open_tokenizer_near(
+        const char *model_path, s2_tokenizer **ret_tokenizer, sl_error *reterr)
+{
+    static const char *const near[] = {"tokenizer.json", "../tokenizer.json"};
+    const char *slash = strrchr(model_path, '/');
+    size_t dir_bytes = slash ? (size_t)(slash - model_path) + 1 : 0;
+    int r = SL_ENOENT;
+    for (size_t i = 0; i < sizeof near / sizeof near[0] && r == SL_ENOENT; i++) {
+        size_t n = dir_bytes + strlen(near[i]) + 1;
+        char *path = sl__alloc(n, 1);
+        if (!path) {
+            return sl__fail_nomem(reterr, n, "a path");
+        }
+        snprintf(path, n, "%.*s%s", (int)dir_bytes, model_path, near[i]);
+        r = s2_tokenizer_open(path, ret_tokenizer, reterr);
+        sl__free(path);
+    }
+    if (r == SL_ENOENT) {
+        char quoted[256];
+        return sl__fail(reterr, SL_ENOENT,
+                "%s: no tokenizer.json beside the model or one folder up; name it with -t FILE",
+                sl__quote(quoted, sizeof quoted, model_path, strlen(model_path)));
+    }
+    return r;
+}
+
+static int open_text(s2_engine *e, const s2_engine_opts *opts, sl_error *reterr)
+{
+    int r = opts->tokenizer_path ? s2_tokenizer_open(opts->tokenizer_path, &e->tokenizer, reterr)
+                                 : open_tokenizer_near(opts->model_path, &e->tokenizer, reterr);
+    if (r < 0) {
+        return r;
+    }
+    return s2_prompt_layout_init(&e->layout, e->tokenizer, e->hp.n_codebooks, e->hp.codebook_size,
+            e->hp.semantic_begin, e->hp.n_vocab, reterr);
+}
+
+int s2_engine_open(const s2_engine_opts *opts, s2_engine **ret_engine, sl_error *reterr)
+{
+    uint32_t n_threads = opts->n_threads ? opts->n_threads : sl__n_cpus();
+    s2_engine *e = sl__alloc(1, sizeof *e);
+    if (!e) {
+        return sl__fail_nomem(reterr, sizeof *e, "an engine");
+    }
+    e->log = opts->log;
+    int r = sl_model_open(opts->model_path, &e->model, reterr);
+    if (r == 0) {
+        r = s2_hparams_read(e->model, &e->hp, reterr);
+    }
+    if (r == 0) {
+        r = open_text(e, opts, reterr);
+    }
+    if (r == 0) {
+        r = s2_compute_init(&e->compute, (int)n_threads, reterr);
+    }
+    if (r == 0) {
+        r = s2_weights_open(e->model, &e->weights, reterr);
+    }
+    if (r == 0) {
+        r = s2_slow_ar_create(&e->hp, e->layout.im_end, e->weights, &e->compute, &e->slow, reterr);
+    }
+    if (r == 0) {
+        r = s2_fast_ar_create(&e->hp, e->weights, &e->compute, &e->fast, reterr);
+    }
+    if (r < 0) {
+        s2_engine_close(&e);
+        return r;
+    }
+    *ret_engine = e;
+    return SL_OK;
+}
+
+void s2_engine_close(s2_engine **engine)
+{
+    if (!engine || !*engine) {
+        return;
+    }
+    s2_engine *e = *engine;
+    s2_codec_decoder_free(&e->decoder);
+    s2_fast_ar_free(&e->fast);
+    s2_slow_ar_free(&e->slow);
+    s2_weights_close(&e->weights);
+    s2_compute_done(&e->compute);
+    s2_tokenizer_close(&e->tokenizer);
+    sl_model_close(&e->model);
+    sl__free(e->prefix);
+    sl__free(e);
+    *engine = NULL;
+}
+
+s2_engine_info s2_engine_get_info(const s2_engine *engine)
+{
+    s2_engine_info info = {
+            .sample_rate = engine->hp.codec.sample_rate,
+            .frame_samples = engine->hp.codec.frame_samples,
+            .n_codebooks = engine->hp.n_codebooks,
+            .codebook_size = engine->hp.codebook_size,
+            .n_ctx = engine->hp.n_ctx,
+            .n_threads = (uint32_t)engine->compute.n_threads,
+    };
+    return info;
+}
+
+const char *s2_end_name(s2_end end)
+{
+    static const char *const names[S2_END_COUNT] = {
+            [S2_END_SPEECH] = "speech",
+            [S2_END_LIMIT] = "limit",
+            [S2_END_STOPPED] = "stopped",
+    };
+    return (unsigned)end < S2_END_COUNT ? names[end] : "unknown";
+}
+
+int s2__engine_need_decoder(s2_engine *e, sl_error *reterr)
+{
+    if (!e->decoder) {
+        return s2_codec_decoder_create(&e->hp, e->weights, &e->compute, &e->decoder, reterr);
+    }
+    s2_codec_decoder_reset(e->decoder);
+    return SL_OK;
+}
+
+int s2_engine_decode(s2_engine *engine, const int32_t *codes, uint32_t n_frames,
+        int (*on_samples)(void *ud, const float *samples, size_t n), void *ud, s2_stats *ret_stats,
+        sl_error *reterr)
+{
+    size_t frame_samples = engine->hp.codec.frame_samples;
+    uint64_t begin_ns = sl__now_ns();
+    s2_stats stats = {0};
+
+    if (n_frames == 0) {
+        return sl__fail(reterr, SL_EINVAL, "codes: no frames, need at least one");
+    }
+    float *samples = sl__alloc(frame_samples, sizeof *samples);
+    if (!samples) {
+        return sl__fail_nomem(reterr, frame_samples * sizeof *samples, "a frame of samples");
+    }
+    int r = s2__engine_need_decoder(engine, reterr);
+    for (uint32_t i = 0; i < n_frames && r == 0; i++) {
+        r = s2_codec_decoder_push(
+                engine->decoder, codes + (size_t)i * engine->hp.n_codebooks, 1, samples, reterr);
+        if (r == 0) {
+            r = sl_model_check(engine->model, reterr);
+        }
+        if (r < 0) {
+            break;
+        }
+        stats.n_frames++;
+        stats.first_audio_ns = i == 0 ? sl__now_ns() - begin_ns : stats.first_audio_ns;
+        if (on_samples && on_samples(ud, samples, frame_samples) != 0) {
+            stats.end = S2_END_STOPPED;
+            break;
+        }
+    }
+    sl__free(samples);
+    stats.total_ns = sl__now_ns() - begin_ns;
+    stats.decode_ns = stats.total_ns;
+    stats.compute_bytes = engine->decoder ? s2_codec_decoder_bytes(engine->decoder) : 0;
+    if (r == 0) {
+        *ret_stats = stats;
+    }
+    return r;
+}
+
+static int check_recording(const s2_engine *e, const float *samples, size_t n_samples,
+        const char *text, sl_error *reterr)
+{
+    size_t n_text = strlen(text);
+    if (n_text == 0 || sl__utf8_valid_prefix(text, n_text) != n_text) {
+        return sl__fail(reterr, SL_EINVAL, "reference text: %s",
+                n_text == 0 ? "empty, need the exact transcript of the recording" : "not UTF-8");
+    }
+    if (n_samples == 0) {
+        return sl__fail(reterr, SL_EINVAL, "reference audio: no samples");
+    }
+    if (n_samples / e->hp.codec.frame_samples >= S2_VOICE_MAX_FRAMES) {
+        return sl__fail(reterr, SL_ELIMIT, "reference audio: %zu samples, at most %d frames of %u",
+                n_samples, S2_VOICE_MAX_FRAMES, e->hp.codec.frame_samples);
+    }
+    for (size_t i = 0; i < n_samples; i++) {
+        if (!isfinite(samples[i])) {
+            return sl__fail(reterr, SL_EINVAL, "reference audio: sample %zu is not a number", i);
+        }
+    }
+    return SL_OK;
+}
+
+int s2_engine_make_voice(s2_engine *engine, const float *samples, size_t n_samples,
+        const char *text, s2_voice *ret_voice, sl_error *reterr)
+{
+    const s2_hparams *hp = &engine->hp;
+    s2_codec_encoder *encoder = NULL;
+    s2_voice voice = {
+            .n_codebooks = hp->n_codebooks,
+            .sample_rate = hp->codec.sample_rate,
+            .codebook_size = hp->codebook_size,
+    };
+    int r = check_recording(engine, samples, n_samples, text, reterr);
+    if (r < 0) {
+        return r;
+    }
+    r = s2_codec_encoder_create(hp, engine->weights, &engine->compute, &encoder, reterr);
+    if (r < 0) {
+        return r;
+    }
+    voice.n_frames = s2_codec_encoder_n_frames(encoder, n_samples);
+    voice.text = sl__strndup(text, strlen(text));
+    voice.codes = sl__alloc((size_t)voice.n_codebooks * voice.n_frames, sizeof *voice.codes);
+    if (!voice.text || !voice.codes) {
+        r = sl__fail_nomem(reterr, (size_t)voice.n_codebooks * voice.n_frames * 4, "a voice");
+        goto out;
+    }
+    r = s2_codec_encoder_run(encoder, samples, n_samples, voice.codes, reterr);
+    if (r == 0) {
+        r = sl_model_check(engine->model, reterr);
+    }
+out:
+    s2_codec_encoder_free(&encoder);
+    if (r < 0) {
+        s2_voice_done(&voice);
+        return r;
+    }
+    *ret_voice = voice;
+    return SL_OK;
+}

@@ -1,0 +1,41 @@
+/* What an engine consists of; for the files of this folder alone. */
+#ifndef S2_ENGINE_IMPL_H
+#define S2_ENGINE_IMPL_H
+
+#include "engine/model/codec_decoder.h"
+#include "engine/model/codec_encoder.h"
+#include "engine/model/fast_ar.h"
+#include "engine/model/hparams.h"
+#include "engine/model/slow_ar.h"
+#include "engine/nn/compute.h"
+#include "engine/nn/weights.h"
+#include "engine/text/prompt.h"
+#include "engine/text/tokenizer.h"
+#include "s2/engine.h"
+#include "sluice/model.h"
+
+struct s2_engine {
+    sl_logger log;
+    sl_model *model;
+    s2_hparams hp;
+    s2_compute compute;
+    s2_weights *weights;
+    s2_tokenizer *tokenizer;
+    s2_prompt_layout layout;
+    s2_slow_ar *slow;
+    s2_fast_ar *fast;
+    s2_codec_decoder *decoder; /* made when first needed */
+
+    /*
+     * The columns that the slow AR's first n_prefix positions hold: the system message with the voice.
+     * They are evaluated by themselves, so that a request that finds them there computes what a request
+     * that evaluates them computes, to the bit.
+     */
+    int32_t *prefix;
+    uint32_t n_prefix;
+};
+
+/* Makes the decoder if there is none and resets it to the start of a stream. */
+int s2__engine_need_decoder(s2_engine *e, sl_error *reterr) SL_MUST_CHECK;
+
+#endif

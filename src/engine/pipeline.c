@@ -1,0 +1,393 @@
+/*
+ * One request from text to samples:
+ *
+ *   clean -> cut into pieces -> for each piece: prompt -> session -> frame -> decoder -> samples out
+ *
+ * Text with speaker tags is cut into the original's batches, other text at sentence borders. A piece sees
+ * what was spoken before as earlier messages, as the original does it; when a recording fixes the voice,
+ * pieces of untagged text are independent of each other instead and share the prompt's beginning.
+ *
+ * Every frame is decoded as it is made, one at a time in every mode, so that samples do not depend on
+ * whether anybody listens.
+ */
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/engine_impl.h"
+#include "engine/session.h"
+#include "engine/text/normalize.h"
+#include "engine/text/segment.h"
+#include "os/os_clock.h"
+
+/* Nobody speaks this many letters a second: speech that ends sooner than its letters take was cut short. */
+#define MAX_LETTERS_PER_SECOND 60
+
+/* Bytes of a batch of speaker turns, as in the original. */
+#define TURN_BATCH_BYTES 512
+
+typedef struct job {
+    s2_engine *e;
+    const s2_speak_opts *opts;
+    s2_stats *stats;
+    uint64_t begin_ns;
+    char *text; /* cleaned */
+    size_t text_bytes;
+    char **batches; /* pieces of tagged text; NULL otherwise */
+    s2_segments segments;
+    sl_span *pieces;
+    size_t n_pieces;
+    bool keeps_history; /* a piece sees the earlier ones */
+    s2_prompt prompt;
+    s2_sampler *sampler;
+    s2_session session;
+    int32_t *frame;   /* [n_codebooks] */
+    int32_t *history; /* frame major codes of the current piece */
+    size_t history_cap;
+    float *samples; /* [frame_samples] */
+} job;
+
+s2_speak_opts s2_speak_defaults(void)
+{
+    s2_speak_opts opts = {
+            .temperature = 0.8f,
+            .top_p = 0.8f,
+            .top_k = 30,
+            .max_frames = 1024,
+    };
+    return opts;
+}
+
+static int check_voices(const s2_engine *e, const s2_speak_opts *opts, sl_error *reterr)
+{
+    const s2_hparams *hp = &e->hp;
+    for (size_t i = 0; i < opts->n_voices; i++) {
+        const s2_voice *v = &opts->voices[i];
+        if (v->n_codebooks != hp->n_codebooks || v->codebook_size != hp->codebook_size ||
+                v->sample_rate != hp->codec.sample_rate) {
+            return sl__fail(reterr, SL_EINVAL,
+                    "voice: made with %u codebooks of %u entries at %u Hz, this model has %u of %u "
+                    "at %u Hz: make the voice again with this model",
+                    v->n_codebooks, v->codebook_size, v->sample_rate, hp->n_codebooks,
+                    hp->codebook_size, hp->codec.sample_rate);
+        }
+    }
+    return SL_OK;
+}
+
+static bool is_blank(const char *text, size_t n)
+{
+    return strspn(text, " \t\n") >= n;
+}
+
+/* Frames that the letters and digits of a piece need at least; what stands in [brackets] is not spoken. */
+static uint32_t least_frames(const s2_engine *e, sl_span text)
+{
+    uint64_t n_letters = 0;
+    bool in_tag = false;
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        in_tag = c == '[' || (in_tag && c != ']');
+        /* Above ASCII every character counts once, by its first byte. */
+        bool is_letter = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+                         (c >= 'a' && c <= 'z') || c >= 0xC0;
+        n_letters += is_letter && !in_tag;
+    }
+    uint64_t per_frame = (uint64_t)MAX_LETTERS_PER_SECOND * e->hp.codec.frame_samples;
+    return (uint32_t)(n_letters * e->hp.codec.sample_rate / per_frame) + (n_letters > 0);
+}
+
+static int cut_pieces(job *j, sl_error *reterr)
+{
+    const s2_speak_opts *opts = j->opts;
+    size_t max_bytes = opts->segment_bytes ? opts->segment_bytes : SIZE_MAX;
+    size_t n_batches = 0;
+    int r = s2_text_batches(
+            j->text, j->text_bytes, TURN_BATCH_BYTES, &j->batches, &n_batches, reterr);
+    if (r < 0) {
+        return r;
+    }
+    if (n_batches == 1 && strlen(j->batches[0]) > max_bytes) {
+        r = s2_text_segment(j->text, j->text_bytes, max_bytes / 2, max_bytes, &j->segments, reterr);
+        if (r < 0) {
+            s2_batches_free(j->batches, n_batches);
+            j->batches = NULL;
+            return r;
+        }
+        s2_batches_free(j->batches, n_batches);
+        j->batches = NULL;
+        j->pieces = j->segments.items;
+        j->n_pieces = j->segments.n;
+        j->keeps_history = opts->n_voices == 0;
+        return SL_OK;
+    }
+    j->pieces = sl__alloc(n_batches, sizeof *j->pieces);
+    if (!j->pieces) {
+        s2_batches_free(j->batches, n_batches);
+        j->batches = NULL;
+        return sl__fail_nomem(reterr, n_batches * sizeof *j->pieces, "a list of pieces");
+    }
+    for (size_t i = 0; i < n_batches; i++) {
+        j->pieces[i] = (sl_span){j->batches[i], strlen(j->batches[i])};
+    }
+    j->n_pieces = n_batches;
+    j->keeps_history = true;
+    return SL_OK;
+}
+
+static int prepare_text(job *j, sl_error *reterr)
+{
+    const s2_speak_opts *opts = j->opts;
+    int r = s2_text_normalize(opts->text, opts->text_bytes, &j->text, &j->text_bytes, reterr);
+    if (r < 0) {
+        return r;
+    }
+    if (is_blank(j->text, j->text_bytes)) {
+        return sl__fail(reterr, SL_EINVAL, "text: nothing to speak, need at least one character");
+    }
+    return cut_pieces(j, reterr);
+}
+
+/* Puts the slow AR behind the system message, evaluating it unless it is there already. */
+static int need_prefix(job *j, sl_error *reterr)
+{
+    s2_engine *e = j->e;
+    uint32_t n = (uint32_t)j->prompt.n_columns;
+    size_t n_bytes = (size_t)n * (1 + e->hp.n_codebooks) * sizeof *e->prefix;
+    if (e->n_prefix == n && s2_slow_ar_n_past(e->slow) >= n &&
+            memcmp(e->prefix, j->prompt.columns, n_bytes) == 0) {
+        s2_slow_ar_rewind(e->slow, n);
+        return SL_OK;
+    }
+    int32_t *copy = sl__alloc(n_bytes, 1);
+    if (!copy) {
+        return sl__fail_nomem(reterr, n_bytes, "a prompt");
+    }
+    memcpy(copy, j->prompt.columns, n_bytes);
+    sl__free(e->prefix);
+    e->prefix = copy;
+    e->n_prefix = 0;
+    s2_slow_ar_rewind(e->slow, 0);
+    uint64_t begin_ns = sl__now_ns();
+    int r = s2_slow_ar_eval(e->slow, copy, n, 0, NULL, NULL, reterr);
+    j->stats->prefill_ns += sl__now_ns() - begin_ns;
+    j->stats->n_prompt_columns += n;
+    if (r == 0) {
+        e->n_prefix = n;
+    }
+    return r;
+}
+
+static int begin_prompt(job *j, sl_error *reterr)
+{
+    const s2_speak_opts *opts = j->opts;
+    s2_control control = opts->allow_control_tokens ? S2_CONTROL_PARSE : S2_CONTROL_AS_TEXT;
+    s2_reference *refs = sl__alloc(opts->n_voices, sizeof *refs);
+    if (!refs) {
+        return sl__fail_nomem(reterr, opts->n_voices * sizeof *refs, "references");
+    }
+    for (size_t i = 0; i < opts->n_voices; i++) {
+        refs[i] = (s2_reference){
+                .text = opts->voices[i].text,
+                .text_bytes = strlen(opts->voices[i].text),
+                .codes = opts->voices[i].codes,
+                .n_frames = opts->voices[i].n_frames,
+        };
+    }
+    int r = s2_prompt_begin(&j->e->layout, refs, opts->n_voices, control, &j->prompt, reterr);
+    sl__free(refs);
+    return r == 0 ? need_prefix(j, reterr) : r;
+}
+
+/* Remembers a frame for the history and hands codes and samples out. 1 = a callback wants to stop. */
+static int hand_out(job *j, uint32_t i_frame, sl_error *reterr)
+{
+    s2_engine *e = j->e;
+    const s2_speak_opts *opts = j->opts;
+    uint32_t n_books = e->hp.n_codebooks;
+    if (!sl__grow((void **)&j->history, &j->history_cap, ((size_t)i_frame + 1) * n_books,
+                sizeof *j->history)) {
+        return sl__fail_nomem(reterr, (size_t)n_books * 4, "generated codes");
+    }
+    memcpy(j->history + (size_t)i_frame * n_books, j->frame, n_books * sizeof *j->frame);
+
+    uint64_t begin_ns = sl__now_ns();
+    int r = s2_codec_decoder_push(e->decoder, j->frame, 1, j->samples, reterr);
+    j->stats->decode_ns += sl__now_ns() - begin_ns;
+    if (r == 0) {
+        r = sl_model_check(e->model, reterr);
+    }
+    if (r < 0) {
+        return r;
+    }
+    if (j->stats->n_frames++ == 0) {
+        j->stats->first_audio_ns = sl__now_ns() - j->begin_ns;
+    }
+    bool stop = opts->on_frame && opts->on_frame(opts->ud, j->frame) != 0;
+    stop |= opts->on_samples &&
+            opts->on_samples(opts->ud, j->samples, e->hp.codec.frame_samples) != 0;
+    return stop ? 1 : 0;
+}
+
+static void note_memory(job *j)
+{
+    const s2_engine *e = j->e;
+    uint64_t kv = s2_slow_ar_kv_bytes(e->slow);
+    uint64_t compute = s2_slow_ar_compute_bytes(e->slow) + s2_fast_ar_bytes(e->fast) +
+                       s2_codec_decoder_bytes(e->decoder);
+    j->stats->kv_bytes = kv > j->stats->kv_bytes ? kv : j->stats->kv_bytes;
+    j->stats->compute_bytes = compute > j->stats->compute_bytes ? compute : j->stats->compute_bytes;
+}
+
+/* Speaks one piece; 1 = stopped by a callback. */
+static int speak_piece(job *j, size_t i_piece, sl_error *reterr)
+{
+    s2_engine *e = j->e;
+    sl_span piece = j->pieces[i_piece];
+    s2_control control = j->opts->allow_control_tokens ? S2_CONTROL_PARSE : S2_CONTROL_AS_TEXT;
+    uint32_t least = least_frames(e, piece);
+    uint32_t min_frames = j->opts->min_frames > least ? j->opts->min_frames : least;
+
+    int r = s2_prompt_add_user(&e->layout, piece.p, piece.n, control, &j->prompt, reterr);
+    if (r < 0) {
+        return r;
+    }
+    uint32_t n_columns = (uint32_t)j->prompt.n_columns;
+    uint32_t n_shared = s2_slow_ar_n_past(e->slow);
+    j->stats->n_prompt_columns += n_columns - n_shared;
+    r = s2_session_begin(&j->session, j->sampler, j->prompt.columns, n_columns, n_shared,
+            min_frames, j->opts->max_frames, j->stats, reterr);
+    while (r == 0) {
+        r = s2_session_next(&j->session, j->frame, reterr);
+        if (r <= 0) {
+            break;
+        }
+        r = hand_out(j, j->session.n_frames - 1, reterr);
+    }
+    note_memory(j);
+    if (r != 0) {
+        return r;
+    }
+    if (j->session.end == S2_END_LIMIT) {
+        j->stats->end = S2_END_LIMIT;
+        sl__log(&e->log, SL_LOG_WARN,
+                "piece %zu of %zu reached the limit of %u frames and is cut off", i_piece + 1,
+                j->n_pieces, j->session.n_frames);
+    }
+    if (j->session.n_frames == 0) {
+        return sl__fail(reterr, SL_EINTERNAL,
+                "no audio generated: the model ended the speech at once; try another seed");
+    }
+    return SL_OK;
+}
+
+/* Turns history from frame major to book major and puts it behind the prompt. */
+static int append_answer(job *j, sl_error *reterr)
+{
+    uint32_t n_books = j->e->hp.n_codebooks;
+    uint32_t n_frames = j->session.n_frames;
+    int32_t *codes = sl__alloc((size_t)n_books * n_frames, sizeof *codes);
+    if (!codes) {
+        return sl__fail_nomem(reterr, (size_t)n_books * n_frames * 4, "generated codes");
+    }
+    for (uint32_t t = 0; t < n_frames; t++) {
+        for (uint32_t b = 0; b < n_books; b++) {
+            codes[(size_t)b * n_frames + t] = j->history[(size_t)t * n_books + b];
+        }
+    }
+    int r = s2_prompt_add_answer(&j->e->layout, codes, n_frames, &j->prompt, reterr);
+    sl__free(codes);
+    return r;
+}
+
+static int speak_pieces(job *j, sl_error *reterr)
+{
+    s2_engine *e = j->e;
+    int r = SL_OK;
+    for (size_t i = 0; i < j->n_pieces && r == 0; i++) {
+        if (i > 0 && j->keeps_history) {
+            r = append_answer(j, reterr);
+        } else if (i > 0) {
+            j->prompt.n_columns = e->n_prefix;
+            s2_slow_ar_rewind(e->slow, e->n_prefix);
+        }
+        if (r == 0) {
+            r = speak_piece(j, i, reterr);
+        }
+        j->stats->n_segments++;
+    }
+    if (r > 0) {
+        j->stats->end = S2_END_STOPPED;
+        r = SL_OK;
+    }
+    return r;
+}
+
+static int prepare_job(job *j, sl_error *reterr)
+{
+    s2_engine *e = j->e;
+    const s2_speak_opts *opts = j->opts;
+    s2_sample_params params = {opts->temperature, opts->top_p, opts->top_k};
+
+    if (opts->max_frames == 0) {
+        return sl__fail(reterr, SL_EINVAL, "max frames: 0, need at least 1");
+    }
+    int r = check_voices(e, opts, reterr);
+    if (r == 0) {
+        r = s2_sampler_create(&params, opts->seed, e->hp.codebook_size + 1, &j->sampler, reterr);
+    }
+    if (r == 0) {
+        r = prepare_text(j, reterr);
+    }
+    /* The decoder before the first frame, not after the last: memory that is short shows at once. */
+    if (r == 0) {
+        r = s2__engine_need_decoder(e, reterr);
+    }
+    if (r == 0) {
+        r = s2_session_init(&j->session, &e->hp, e->slow, e->fast, reterr);
+    }
+    if (r < 0) {
+        return r;
+    }
+    j->frame = sl__alloc(e->hp.n_codebooks, sizeof *j->frame);
+    j->samples = sl__alloc(e->hp.codec.frame_samples, sizeof *j->samples);
+    if (!j->frame || !j->samples) {
+        return sl__fail_nomem(reterr, e->hp.codec.frame_samples * sizeof *j->samples, "a frame");
+    }
+    return begin_prompt(j, reterr);
+}
+
+static void job_done(job *j)
+{
+    if (j->batches) {
+        s2_batches_free(j->batches, j->n_pieces);
+        sl__free(j->pieces);
+    }
+    s2_segments_done(&j->segments);
+    s2_prompt_done(&j->prompt);
+    s2_session_done(&j->session);
+    s2_sampler_free(&j->sampler);
+    sl__free(j->text);
+    sl__free(j->frame);
+    sl__free(j->history);
+    sl__free(j->samples);
+}
+
+int s2_engine_speak(
+        s2_engine *engine, const s2_speak_opts *opts, s2_stats *ret_stats, sl_error *reterr)
+{
+    s2_stats stats = {0};
+    job j = {.e = engine, .opts = opts, .stats = &stats, .begin_ns = sl__now_ns()};
+
+    int r = prepare_job(&j, reterr);
+    if (r == 0) {
+        r = speak_pieces(&j, reterr);
+    }
+    job_done(&j);
+    stats.total_ns = sl__now_ns() - j.begin_ns;
+    if (r == 0) {
+        *ret_stats = stats;
+    }
+    return r;
+}
