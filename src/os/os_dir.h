@@ -9,8 +9,8 @@
 #include "base/status.h"
 
 typedef enum sl__path_kind {
-    SL_PATH_NONE,    /* nothing there, or not visible to us */
-    SL_PATH_FILE,    /* regular file */
+    SL_PATH_NONE, /* nothing there, or not visible to us */
+    SL_PATH_FILE, /* regular file */
     SL_PATH_DIR,
     SL_PATH_SYMLINK, /* whatever it points at */
     SL_PATH_OTHER    /* FIFO, socket, device */
@@ -24,8 +24,8 @@ sl__path_kind sl__path_kind_of(const char *path);
  * name and the array with sl__dir_names_free.
  * Errors: SL_ENOENT, SL_EACCES, SL_ENOMEM, SL_EIO.
  */
-int sl__dir_list(const char *path, char ***ret_names, size_t *ret_n,
-        sl_error *reterr) SL_MUST_CHECK;
+int sl__dir_list(
+        const char *path, char ***ret_names, size_t *ret_n, sl_error *reterr) SL_MUST_CHECK;
 void sl__dir_names_free(char **names, size_t n);
 
 /*
