@@ -386,30 +386,6 @@ static int read_shape(reader *r, const char *name, sl_gguf_tensor *t)
     return 0;
 }
 
-/*
- * Bytes of a shape. The product runs over the dimensions that are not zero, so that strides of an empty
- * tensor cannot wrap either.
- */
-static bool shape_bytes(const sl_gguf_tensor *t, const sl_tensor_type_info *type, uint64_t *ret)
-{
-    uint64_t n_elems = 1;
-    uint64_t n_bytes = 0;
-    bool is_empty = false;
-    for (uint32_t i = 0; i < SL_GGUF_MAX_DIMS; i++) {
-        is_empty = is_empty || t->ne[i] == 0;
-        if (t->ne[i] != 0 && !sl__mul_u64(n_elems, t->ne[i], &n_elems)) {
-            return false;
-        }
-    }
-    if (n_elems > INT64_MAX ||
-            !sl__mul_u64(n_elems / type->block_elems, type->block_bytes, &n_bytes) ||
-            n_bytes > INT64_MAX) {
-        return false;
-    }
-    *ret = is_empty ? 0 : n_bytes;
-    return true;
-}
-
 static int read_tensor_type(reader *r, const char *name, sl_gguf_tensor *t)
 {
     sl_tensor_type_info type;
@@ -430,7 +406,7 @@ static int read_tensor_type(reader *r, const char *name, sl_gguf_tensor *t)
                 " elements, need a multiple of %" PRIu32,
                 name, type.name, t->ne[0], type.block_elems);
     }
-    if (!shape_bytes(t, &type, &t->n_bytes)) {
+    if (!sl__tensor_bytes(&type, t->ne, &t->n_bytes)) {
         return bad(r, SL_EFORMAT, start,
                 "tensor '%s' is too large to exist: %" PRIu64 " x %" PRIu64 " x %" PRIu64
                 " x %" PRIu64 " of type %s",

@@ -30,4 +30,12 @@ struct sl_gguf {
 /* Bytes of one value of a type; 0 for strings and arrays, which have no fixed size. */
 unsigned sl__gguf_type_bytes(sl_gguf_type type);
 
+/*
+ * Bytes of a tensor of known type whose rows are whole blocks; 0 if a dimension is 0. False if elements or
+ * bytes exceed 2^63 - 1: the product runs over the dimensions that are not zero, so that strides of an
+ * empty tensor cannot wrap either.
+ */
+bool sl__tensor_bytes(
+        const sl_tensor_type_info *type, const uint64_t ne[SL_GGUF_MAX_DIMS], uint64_t *ret);
+
 #endif

@@ -2,6 +2,7 @@
  * What the numbers in a GGUF file stand for: value types of metadata and ggml's tensor types. Numbers that
  * ggml gave up stay unknown here, as they do there: nothing reads their blocks any more.
  */
+#include "base/mem.h"
 #include "source/gguf_index.h"
 
 const char *sl_gguf_type_name(sl_gguf_type type)
@@ -86,5 +87,26 @@ bool sl_tensor_type(uint32_t type, sl_tensor_type_info *ret)
         return false;
     }
     *ret = table[type];
+    return true;
+}
+
+bool sl__tensor_bytes(
+        const sl_tensor_type_info *type, const uint64_t ne[SL_GGUF_MAX_DIMS], uint64_t *ret)
+{
+    uint64_t n_elems = 1;
+    uint64_t n_bytes = 0;
+    bool is_empty = false;
+    for (unsigned i = 0; i < SL_GGUF_MAX_DIMS; i++) {
+        is_empty = is_empty || ne[i] == 0;
+        if (ne[i] != 0 && !sl__mul_u64(n_elems, ne[i], &n_elems)) {
+            return false;
+        }
+    }
+    if (n_elems > INT64_MAX ||
+            !sl__mul_u64(n_elems / type->block_elems, type->block_bytes, &n_bytes) ||
+            n_bytes > INT64_MAX) {
+        return false;
+    }
+    *ret = is_empty ? 0 : n_bytes;
     return true;
 }

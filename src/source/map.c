@@ -70,10 +70,10 @@ sl_file_id sl_map_id(const sl_map *map)
     return map->os.id;
 }
 
-static int fail_at_end(const sl_map *map, uint64_t n_bytes_now, sl_error *reterr)
+static int fail_shorter(const sl_map *map, uint64_t offset, uint64_t n_bytes_now, sl_error *reterr)
 {
     char shown[256];
-    return sl__fail_at(reterr, SL_ECHANGED, n_bytes_now,
+    return sl__fail_at(reterr, SL_ECHANGED, offset,
             "%s: the file had %" PRIu64 " bytes when it was opened and has %" PRIu64
             " now; open it again",
             sl__quote(shown, sizeof shown, map->path, strlen(map->path)), sl_map_size(map),
@@ -98,7 +98,7 @@ int sl_map_pread(const sl_map *map, void *buf, uint64_t offset, size_t n_bytes, 
                     sl__quote(shown, sizeof shown, map->path, strlen(map->path)), offset);
         }
         if (got == 0) {
-            return fail_at_end(map, offset, reterr);
+            return fail_shorter(map, offset, offset, reterr);
         }
         at += got;
         offset += (uint64_t)got;
@@ -118,7 +118,8 @@ int sl_map_check(const sl_map *map, sl_error *reterr)
         return sl__fail_os(reterr, -os_error, "%s", shown);
     }
     if (now.size_bytes < sl_map_size(map)) {
-        return fail_at_end(map, now.size_bytes < lost ? now.size_bytes : lost, reterr);
+        uint64_t gone = now.size_bytes < lost ? now.size_bytes : lost;
+        return fail_shorter(map, gone, now.size_bytes, reterr);
     }
     if (lost != SL_GUARD_INTACT) {
         return sl__fail_at(reterr, SL_ECHANGED, lost,
