@@ -1,0 +1,35 @@
+#include "model_fixture.h"
+
+#include <math.h>
+
+#include "test_support.h"
+
+void model_fixture_open(model_fixture *f, const char *name, int n_threads)
+{
+    char path[512];
+    sl_error err;
+    *f = (model_fixture){0};
+    test_data(path, sizeof path, name);
+    assert_ok(sl_model_open(path, &f->model, &err), &err);
+    assert_ok(s2_hparams_read(f->model, &f->hp, &err), &err);
+    assert_ok(s2_compute_init(&f->compute, n_threads, &err), &err);
+    assert_ok(s2_weights_open(f->model, &f->weights, &err), &err);
+}
+
+void model_fixture_close(model_fixture *f)
+{
+    s2_weights_close(&f->weights);
+    s2_compute_done(&f->compute);
+    sl_model_close(&f->model);
+}
+
+float largest_difference(const float *a, const float *b, size_t n)
+{
+    float largest = 0;
+    for (size_t i = 0; i < n; i++) {
+        assert_true(isfinite(a[i]) && isfinite(b[i]));
+        float d = fabsf(a[i] - b[i]);
+        largest = d > largest ? d : largest;
+    }
+    return largest;
+}
