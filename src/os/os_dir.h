@@ -8,21 +8,10 @@
 
 #include "base/status.h"
 
-typedef enum sl__path_kind {
-    SL_PATH_NONE, /* nothing there, or not visible to us */
-    SL_PATH_FILE, /* regular file */
-    SL_PATH_DIR,
-    SL_PATH_SYMLINK, /* whatever it points at */
-    SL_PATH_OTHER    /* FIFO, socket, device */
-} sl__path_kind;
-
-/* What the path names; the last component is not followed if it is a symbolic link. */
-sl__path_kind sl__path_kind_of(const char *path);
-
 /*
  * Names of the regular files in a folder, in no order: no sub-folders, symbolic links or devices. Free each
  * name and the array with sl__dir_names_free.
- * Errors: SL_ENOENT, SL_EACCES, SL_ENOMEM, SL_EIO.
+ * Errors: SL_ENOENT (nothing there), SL_EINVAL (no folder), SL_EACCES, SL_ENOMEM, SL_EIO.
  */
 int sl__dir_list(
         const char *path, char ***ret_names, size_t *ret_n, sl_error *reterr) SL_MUST_CHECK;

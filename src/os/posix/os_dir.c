@@ -11,19 +11,16 @@
 
 #define QUOTE_BYTES 256
 
-sl__path_kind sl__path_kind_of(const char *path)
+/* ENOTDIR alone would read as "not found". */
+static int fail_folder(sl_error *reterr, int os_errno, const char *path, const char *what)
 {
-    struct stat st;
-    if (lstat(path, &st) != 0) {
-        return SL_PATH_NONE;
+    char shown[QUOTE_BYTES];
+    sl__quote(shown, sizeof shown, path, strlen(path));
+    if (os_errno == ENOTDIR) {
+        return sl__fail(
+                reterr, SL_EINVAL, "folder %s: it, or something above it, is a file", shown);
     }
-    if (S_ISREG(st.st_mode)) {
-        return SL_PATH_FILE;
-    }
-    if (S_ISDIR(st.st_mode)) {
-        return SL_PATH_DIR;
-    }
-    return S_ISLNK(st.st_mode) ? SL_PATH_SYMLINK : SL_PATH_OTHER;
+    return sl__fail_os(reterr, os_errno, "folder %s: cannot %s it", shown, what);
 }
 
 void sl__dir_names_free(char **names, size_t n)
@@ -61,13 +58,13 @@ static bool push_name(name_vec *vec, const char *name)
     return true;
 }
 
-static int read_names(DIR *dir, const char *shown, name_vec *vec, sl_error *reterr)
+static int read_names(DIR *dir, const char *path, name_vec *vec, sl_error *reterr)
 {
     for (;;) {
         errno = 0;
         const struct dirent *entry = readdir(dir); /* safe: nobody else has this stream */
         if (!entry) {
-            return errno == 0 ? 0 : sl__fail_os(reterr, errno, "folder %s: cannot read it", shown);
+            return errno == 0 ? 0 : fail_folder(reterr, errno, path, "read");
         }
         if (is_regular(dir, entry->d_name) && !push_name(vec, entry->d_name)) {
             return sl__fail_nomem(reterr, (vec->n + 1) * sizeof(char *), "names of files");
@@ -77,14 +74,12 @@ static int read_names(DIR *dir, const char *shown, name_vec *vec, sl_error *rete
 
 int sl__dir_list(const char *path, char ***ret_names, size_t *ret_n, sl_error *reterr)
 {
-    char shown[QUOTE_BYTES];
     name_vec vec = {0};
-    sl__quote(shown, sizeof shown, path, strlen(path));
     DIR *dir = opendir(path);
     if (!dir) {
-        return sl__fail_os(reterr, errno, "folder %s: cannot open it", shown);
+        return fail_folder(reterr, errno, path, "open");
     }
-    int r = read_names(dir, shown, &vec, reterr);
+    int r = read_names(dir, path, &vec, reterr);
     closedir(dir);
     if (r < 0) {
         sl__dir_names_free(vec.names, vec.n);
@@ -114,7 +109,6 @@ static int make_one(const char *path)
 
 int sl__dir_create(const char *path, sl_error *reterr)
 {
-    char shown[QUOTE_BYTES];
     size_t n = strlen(path);
     int r = 0;
     char *partial = sl__strndup(path, n);
@@ -132,8 +126,7 @@ int sl__dir_create(const char *path, sl_error *reterr)
     int make_errno = errno;
     sl__free(partial);
     if (r < 0) {
-        sl__quote(shown, sizeof shown, path, n);
-        return sl__fail_os(reterr, make_errno, "folder %s: cannot create it", shown);
+        return fail_folder(reterr, make_errno, path, "create");
     }
     return r;
 }
