@@ -16,6 +16,7 @@
 
 #include "base/status.h"
 #include "engine/model/hparams.h"
+#include "engine/nn/build.h"
 #include "engine/nn/compute.h"
 #include "engine/nn/weights.h"
 
@@ -27,6 +28,11 @@ typedef struct s2_codec_decoder s2_codec_decoder;
  */
 int s2_codec_decoder_create(const s2_hparams *hp, const s2_weights *weights, s2_compute *compute,
         s2_codec_decoder **ret_decoder, sl_error *reterr) SL_MUST_CHECK;
+/* The same for tests: with probes ("zq" to "model4"), or without fused kernels. */
+int s2__codec_decoder_create(const s2_hparams *hp, const s2_weights *weights, s2_compute *compute,
+        const s2_build_options *options, s2_codec_decoder **ret_decoder,
+        sl_error *reterr) SL_MUST_CHECK;
+
 void s2_codec_decoder_free(s2_codec_decoder **decoder);
 
 /* Forgets the stream: the next frame is the first. */

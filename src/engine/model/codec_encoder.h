@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "engine/model/hparams.h"
+#include "engine/nn/build.h"
 #include "engine/nn/compute.h"
 #include "engine/nn/weights.h"
 
@@ -21,6 +22,11 @@ typedef struct s2_codec_encoder s2_codec_encoder;
 
 int s2_codec_encoder_create(const s2_hparams *hp, const s2_weights *weights, s2_compute *compute,
         s2_codec_encoder **ret_encoder, sl_error *reterr) SL_MUST_CHECK;
+/* The same for tests: with probes ("block0" to "pre_module"), or without fused kernels. */
+int s2__codec_encoder_create(const s2_hparams *hp, const s2_weights *weights, s2_compute *compute,
+        const s2_build_options *options, s2_codec_encoder **ret_encoder,
+        sl_error *reterr) SL_MUST_CHECK;
+
 void s2_codec_encoder_free(s2_codec_encoder **encoder);
 
 /* ceil(n_samples / frame_samples). */

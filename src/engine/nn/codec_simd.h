@@ -1,0 +1,63 @@
+/*
+ * The inner loops of the codec's CPU kernels, compiled for several instruction sets and chosen at run time.
+ *
+ * Each sum runs in one fixed order for a given processor: tiles never change a result's bits.
+ */
+#ifndef S2_NN_CODEC_SIMD_H
+#define S2_NN_CODEC_SIMD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define S2_TILE_ROWS 12
+#define S2_TILE_COLS 32
+/* Floats between the rows of a tile's left factor, and so the most terms of one call. */
+#define S2_TILE_TERMS 128
+
+#define S2_DOT_ROWS  4
+#define S2_DOT_COLS  16
+#define S2_DOT_TERMS 512 /* of one call */
+#define S2_MAX_LANES 16
+
+typedef struct s2_simd {
+    const char *name;
+
+    /*
+     * acc[r][c] += sum over i < n_in, j < n_tap of left[r][i * n_tap + j] * right[i * stride + offset[j] + c]
+     * for n_rows <= S2_TILE_ROWS rows and all S2_TILE_COLS columns. acc: [S2_TILE_ROWS][S2_TILE_COLS];
+     * left: [S2_TILE_ROWS][S2_TILE_TERMS], readable in all rows.
+     */
+    void (*tile)(float *acc, const float *left, const float *right, size_t stride,
+            const size_t *offset, size_t n_in, size_t n_tap, size_t n_rows);
+
+    /*
+     * Adds n_terms <= S2_DOT_TERMS products to the partial sums of S2_DOT_ROWS rows and n_cols <=
+     * S2_DOT_COLS columns. left: [S2_DOT_ROWS][S2_DOT_TERMS], zero behind n_terms up to the next multiple
+     * of S2_MAX_LANES; right: column c at right + c * stride. acc: [rows][cols][S2_MAX_LANES].
+     */
+    void (*dots_add)(float *acc, const float *left, const float *right, size_t stride,
+            size_t n_terms, size_t n_cols);
+    /* sums[r * S2_DOT_COLS + c] of the partial sums. */
+    void (*dots_sum)(const float *acc, size_t n_cols, float *sums);
+
+    /* x[i] += sin(alpha x[i])^2 * inverse, n a multiple of S2_MAX_LANES. */
+    void (*snake)(float *x, size_t n, float alpha, float inverse);
+
+    /* IEEE half to single precision. */
+    void (*widen)(const uint16_t *src, float *dst, size_t n);
+
+    /* Dot product of k with q after a rotation by an angle for each pair; halves: [even | odd]. */
+    float (*rotated_dot)(
+            const float *q, const float *k, const float *cosine, const float *sine, size_t half);
+
+    /* y += a * x */
+    void (*add_scaled)(float *y, const float *x, float a, size_t n);
+} s2_simd;
+
+/* The widest that this processor runs. */
+const s2_simd *s2_simd_best(void);
+
+/* All that this processor runs, widest first; NULL behind the last. For tests. */
+const s2_simd *s2_simd_at(size_t i);
+
+#endif
