@@ -28,7 +28,8 @@ typedef struct shard_places {
 /* The shards that cannot be opened, all of them, in one line. */
 typedef struct missing_list {
     char text[360];
-    char numbers[64]; /* of those whose sentence found no room in `text` */
+    char numbers[80]; /* of those whose sentence found no room in `text` */
+    bool is_full;     /* `numbers` too */
     uint32_t n;
     int code; /* of the first */
 } missing_list;
@@ -157,21 +158,35 @@ static int count_files(
     return r;
 }
 
+/* Appends to a NUL-terminated text if all of it fits. */
+static bool append(char *text, size_t text_bytes, const char *separator, const char *more)
+{
+    size_t n = strlen(text);
+    size_t n_separator = n > 0 ? strlen(separator) : 0;
+    size_t n_more = strlen(more);
+    if (n + n_separator + n_more >= text_bytes) {
+        return false;
+    }
+    memcpy(text + n, separator, n_separator);
+    memcpy(text + n + n_separator, more, n_more + 1);
+    return true;
+}
+
 static void list_missing(missing_list *list, uint32_t no, const sl_error *why)
 {
-    size_t n = strlen(list->text);
-    size_t n_numbers = strlen(list->numbers);
+    char number[16];
     if (list->n == 0) {
         list->code = why->code;
     }
     list->n++;
-    if (n_numbers == 0 && n + 2 + strlen(why->msg) < sizeof list->text) {
-        snprintf(list->text + n, sizeof list->text - n, "%s%s", n > 0 ? "; " : "", why->msg);
-    } else if (n_numbers + 12 < sizeof list->numbers) {
-        snprintf(list->numbers + n_numbers, sizeof list->numbers - n_numbers, "%s%" PRIu32,
-                n_numbers > 0 ? ", " : "", no);
-    } else if (list->numbers[n_numbers - 1] != '.') {
-        snprintf(list->numbers + n_numbers, sizeof list->numbers - n_numbers, ", ...");
+    /* Once a sentence found no room, the numbers of the rest keep their order. */
+    if (list->numbers[0] == '\0' && append(list->text, sizeof list->text, "; ", why->msg)) {
+        return;
+    }
+    snprintf(number, sizeof number, "%" PRIu32, no);
+    if (!list->is_full && !append(list->numbers, sizeof list->numbers - 5, ", ", number)) {
+        list->is_full = true;
+        append(list->numbers, sizeof list->numbers, ", ", "...");
     }
 }
 
