@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "engine/text/nfc.h"
+#include "engine/text/normalize.h"
 #include "engine/text/split.h"
 #include "engine/text/vocab.h"
 #include "os/os_file.h"
@@ -142,15 +142,13 @@ int s2_tokenizer_encode(const s2_tokenizer *tokenizer, const char *text, size_t 
         return sl__fail(reterr, SL_ELIMIT, "the text has %zu bytes; at most %zu are encoded",
                 n_bytes, MAX_TEXT_BYTES);
     }
-    size_t n_good = sl__utf8_valid_prefix(text, n_bytes);
-    if (n_good < n_bytes) {
-        return sl__fail_at(reterr, SL_EINVAL, n_good,
-                "the text is not UTF-8: byte 0x%02x at offset %zu",
-                (unsigned)(unsigned char)text[n_good], n_good);
+    int r = s2_text_check_utf8(text, n_bytes, reterr);
+    if (r < 0) {
+        return r;
     }
-    int r = control == S2_CONTROL_AS_TEXT
-                    ? encode_raw(&enc, text, n_bytes)
-                    : encode_around(&enc, &tokenizer->vocab.raw, text, n_bytes, encode_raw);
+    r = control == S2_CONTROL_AS_TEXT
+                ? encode_raw(&enc, text, n_bytes)
+                : encode_around(&enc, &tokenizer->vocab.raw, text, n_bytes, encode_raw);
     s2_bpe_scratch_done(&enc.scratch);
     if (r < 0) {
         tokens->n = n_before;
