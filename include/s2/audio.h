@@ -41,10 +41,20 @@ typedef struct s2_audio {
 void s2_audio_done(s2_audio *audio);
 
 /*
- * Reads a whole file (WAV, FLAC, Ogg, MP3, recognised by content), averages its channels and resamples to
- * `rate` with a windowed sinc. Sizes in headers are clamped to the file. At most max_seconds are accepted.
- * Errors: SL_ENOENT, SL_EACCES, SL_EINVAL (not a regular file), SL_EUNSUPPORTED (another format: named),
- * SL_EFORMAT (no samples, samples that are not finite, absurd rate), SL_ELIMIT (too long), SL_ENOMEM.
+ * Less sound than this is refused: it is one code frame of S2 Pro. A reference voice wants seconds; callers
+ * say a word about one below S2_AUDIO_SHORT_MS.
+ */
+#define S2_AUDIO_MIN_MS   46
+#define S2_AUDIO_SHORT_MS 200
+
+/*
+ * Reads a whole file, averages its channels and resamples to `rate` with a windowed sinc. WAV (RIFF and RF64;
+ * integers, floats, A-law, mu-law, ADPCM, GSM, MP3), FLAC, Ogg (Vorbis, Opus) and MP3 are recognised by
+ * content, whatever the name says. Sizes in headers are clamped to the file, and a file that was cut gives
+ * what is left of it. At most max_seconds are accepted.
+ * Errors: SL_ENOENT, SL_EACCES, SL_EINVAL (not a regular file, a rate outside 1000..768000), SL_EUNSUPPORTED
+ * (another format: named), SL_EFORMAT (too short, samples that are not finite, absurd rate), SL_ELIMIT (too
+ * long), SL_ECHANGED (the file shrank meanwhile), SL_ENOMEM, SL_EIO.
  */
 int s2_audio_read(
         const char *path, uint32_t rate, double max_seconds, s2_audio *ret_audio, sl_error *reterr);
@@ -64,20 +74,31 @@ typedef struct s2_audio_writer_opts {
 
 /*
  * Begins a file. It appears under its name only when finish succeeds; to a stream, samples leave as they
- * are written, with a header of unknown length where the format has one.
- * Errors: SL_EINVAL (a rate that the format cannot carry), and those of creating a file.
+ * are written: WAV then has 0xFFFFFFFF for its sizes, FLAC no length, MP3 no "Info" frame. MP3 is constant
+ * bitrate (about 128 kbit/s at 44.1 kHz) and 0.4 dB softer, which is LAME's headroom; Opus is 64 kbit/s.
+ * The same samples give the same bytes.
+ * Rates in Hz: WAV and PCM 1000..768000, FLAC 1000..655350, MP3 8000, 11025, 12000, 16000, 22050, 24000, 32000,
+ * 44100 and 48000, Opus 48000.
+ * Errors: SL_EINVAL (a rate that the format cannot carry: names those it can), and those of creating a file.
  */
 int s2_audio_writer_open(
         const s2_audio_writer_opts *opts, s2_audio_writer **ret_writer, sl_error *reterr);
 
-/* Appends n samples; values beyond -1..1 are clipped, NaN is an error (SL_EINVAL). */
+/*
+ * Appends n samples; values beyond -1..1 are clipped. A NaN among them is an error (SL_EINVAL) and none is
+ * appended. After any other error only abort is left. Errors also: SL_ENOSPC, SL_EIO, SL_ELIMIT (a WAV file
+ * of 4 GiB).
+ */
 int s2_audio_writer_write(
         s2_audio_writer *writer, const float *samples, size_t n, sl_error *reterr);
 
 /* Hands what is complete on to the reader of a stream. */
 int s2_audio_writer_flush(s2_audio_writer *writer, sl_error *reterr);
 
-/* Completes the file, closes and sets *writer to NULL. On error nothing remains under the name. */
+/*
+ * Completes the file, closes and sets *writer to NULL, also on error. On error nothing new is under the name.
+ * FLAC, MP3 and Opus need at least one sample (SL_EINVAL).
+ */
 int s2_audio_writer_finish(s2_audio_writer **writer, sl_error *reterr);
 
 /* Drops the file. Accepts NULL. */
