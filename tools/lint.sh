@@ -8,20 +8,14 @@ trap 'rm -f "$log"' EXIT
 failed=
 
 c_files() { git ls-files -co --exclude-standard '*.c' '*.h'; }
-sources() { git ls-files -co --exclude-standard '*.c' | sed 's|.*|/&$|'; }
 
 format() { c_files | xargs clang-format-14 --dry-run -Werror; }
 
-# Only the files of compile_commands.json that are ours; -quiet still counts suppressed warnings on stderr.
+# gcc's own warning flags are in compile_commands.json too; on stderr are only counts of what was hidden.
 tidy() {
-    cmake --preset release --log-level=ERROR >"$log.cmake" 2>&1 || { cat "$log.cmake"; return 1; }
-    # Word splitting is wanted: one expression a file.
-    # shellcheck disable=SC2046
-    run-clang-tidy-14 -p build -j "$jobs" -quiet $(sources) >"$log.tidy" 2>/dev/null
-    result=$?
-    sed "s/$(printf '\033')\[[0-9;]*m//g" "$log.tidy" | grep -v '^clang-tidy-14 '
-    rm -f "$log.cmake" "$log.tidy"
-    return $result
+    cmake --preset release --log-level=ERROR >/dev/null || return 1
+    git ls-files -co --exclude-standard '*.c' | xargs -P "$jobs" -n 4 \
+        clang-tidy-14 -p build --quiet --extra-arg=-Wno-unknown-warning-option 2>/dev/null
 }
 
 cpp_check() {

@@ -1,0 +1,218 @@
+/* sluice synth: a model of noise, of any size and type, for tests and benchmarks. */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "commands.h"
+#include "engine/model/synth.h"
+#include "os/os_clock.h"
+#include "report.h"
+
+typedef struct synth_opts {
+    const char *output;
+    const char *tokenizer_out;
+    const char *type;
+    const char *codec_type;
+    uint64_t seed;
+    int preset;
+    int32_t dim;
+    int32_t layers;
+    int32_t heads;
+    int32_t kv_heads;
+    int32_t head_dim;
+    int32_t ffn;
+    int32_t fast_dim;
+    int32_t fast_layers;
+    int32_t fast_ffn;
+    int32_t vocab;
+    int32_t codebooks;
+    int32_t codebook_size;
+    int32_t context;
+    int32_t latent;
+    int32_t encoder_dim;
+    int32_t decoder_dim;
+    int32_t codec_layers;
+    int32_t window;
+    int32_t sample_rate;
+} synth_opts;
+
+enum {
+    PRESET_S2_PRO,
+    PRESET_TINY
+};
+static const char *const preset_names[] = {"s2-pro", "tiny", NULL};
+
+#define TEXT(n, s, field, a, h, d)                                                                 \
+    {                                                                                              \
+        .name = (n), .short_name = (s), .kind = OPT_STR, .offset = offsetof(synth_opts, field),    \
+        .arg = (a), .help = (h), .def = (d)                                                        \
+    }
+#define SIZE(n, field, h, hi)                                                                      \
+    {                                                                                              \
+        .name = (n), .kind = OPT_I32, .offset = offsetof(synth_opts, field), .arg = "N",           \
+        .help = (h), .min = 1, .max = (hi)                                                         \
+    }
+
+static const opt_def defs[] = {
+        TEXT("output", 'o', output, "FILE", "Where the model goes.", NULL),
+        TEXT("tokenizer-out", 0, tokenizer_out, "FILE",
+                "Where its tokenizer goes; default: the output's name with .tokenizer.json for "
+                ".gguf.",
+                NULL),
+        {.name = "preset",
+                .kind = OPT_CHOICE,
+                .offset = offsetof(synth_opts, preset),
+                .arg = "NAME",
+                .help = "Sizes to begin with.",
+                .def = "s2-pro",
+                .choices = preset_names},
+        TEXT("type", 0, type, "TYPE",
+                "Type of the AR's matrices: f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k, "
+                "q3_k, "
+                "q4_k, q5_k, q6_k.",
+                "q8_0"),
+        TEXT("codec-type", 0, codec_type, "TYPE", "Type of the codec: f16 or f32.", "f16"),
+        {.name = "seed",
+                .kind = OPT_U64,
+                .offset = offsetof(synth_opts, seed),
+                .arg = "N",
+                .help = "Seed of the noise.",
+                .def = "1"},
+        SIZE("dim", dim, "Width of the slow AR.", 65536),
+        SIZE("layers", layers, "Layers of the slow AR.", 512),
+        SIZE("heads", heads, "Query heads of both ARs.", 1024),
+        SIZE("kv-heads", kv_heads, "KV heads of both ARs.", 1024),
+        SIZE("head-dim", head_dim, "Width of a head of both ARs.", 1024),
+        SIZE("ffn", ffn, "Width of the slow AR's feed-forward.", 262144),
+        SIZE("fast-dim", fast_dim, "Width of the fast AR.", 65536),
+        SIZE("fast-layers", fast_layers, "Layers of the fast AR.", 512),
+        SIZE("fast-ffn", fast_ffn, "Width of the fast AR's feed-forward.", 262144),
+        SIZE("vocab", vocab, "Text and semantic tokens together.", 1 << 22),
+        SIZE("codebooks", codebooks, "Codes of a frame.", S2_MAX_CODEBOOKS),
+        SIZE("codebook-size", codebook_size, "Entries of an AR codebook.", 1 << 18),
+        SIZE("context", context, "Columns of prompt and speech that fit.", 1 << 22),
+        SIZE("latent", latent, "Width of the codec's latents.", 8192),
+        SIZE("encoder-dim", encoder_dim, "Channels of the first encoder stage.", 1024),
+        SIZE("decoder-dim", decoder_dim, "Channels of the first decoder stage.", 8192),
+        SIZE("codec-layers", codec_layers, "Layers of the codec's transformers.", 128),
+        SIZE("window", window, "Window of the quantizer's transformers, in frames.", 65536),
+        SIZE("sample-rate", sample_rate, "Sample rate in Hz.", 384000),
+};
+
+const opt_command cmd_synth_table = {
+        .name = "synth",
+        .summary = "write a synthetic model",
+        .synopsis = "-o FILE.gguf [OPTIONS]",
+        .about = "Writes a model with the structure of S2 Pro and noise for weights, and a "
+                 "tokenizer "
+                 "for it. The preset s2-pro has the real sizes: 5.6 GB at q8_0.",
+        .opts = defs,
+        .n_opts = sizeof defs / sizeof defs[0],
+};
+
+/* An option that was given replaces the preset's size. */
+static void set_size(uint32_t *size, int32_t given)
+{
+    if (given > 0) {
+        *size = (uint32_t)given;
+    }
+}
+
+static void apply_sizes(const synth_opts *o, s2_hparams *hp)
+{
+    s2_codec_hparams *c = &hp->codec;
+    set_size(&hp->slow.n_embd, o->dim);
+    set_size(&hp->slow.n_layer, o->layers);
+    set_size(&hp->slow.n_ff, o->ffn);
+    set_size(&hp->fast.n_embd, o->fast_dim);
+    set_size(&hp->fast.n_layer, o->fast_layers);
+    set_size(&hp->fast.n_ff, o->fast_ffn);
+    s2_ar_hparams *ars[] = {&hp->slow, &hp->fast};
+    for (size_t i = 0; i < 2; i++) {
+        set_size(&ars[i]->n_head, o->heads);
+        set_size(&ars[i]->n_head_kv, o->kv_heads);
+        set_size(&ars[i]->head_dim, o->head_dim);
+    }
+    set_size(&hp->n_vocab, o->vocab);
+    set_size(&hp->n_codebooks, o->codebooks);
+    set_size(&hp->codebook_size, o->codebook_size);
+    set_size(&hp->n_ctx, o->context);
+    set_size(&c->semantic_size, o->codebook_size);
+    set_size(&c->latent_dim, o->latent);
+    set_size(&c->encoder_width[0], o->encoder_dim);
+    set_size(&c->decoder_width[0], o->decoder_dim);
+    set_size(&c->pre_tf.n_layer, o->codec_layers);
+    set_size(&c->post_tf.n_layer, o->codec_layers);
+    set_size(&c->pre_tf.window, o->window);
+    set_size(&c->post_tf.window, o->window);
+    set_size(&c->sample_rate, o->sample_rate);
+}
+
+/* OUTPUT without .gguf, with .tokenizer.json behind it. */
+static char *tokenizer_path(const char *output)
+{
+    static const char suffix[] = ".tokenizer.json";
+    size_t n = strlen(output);
+    if (n > 5 && strcmp(output + n - 5, ".gguf") == 0) {
+        n -= 5;
+    }
+    char *path = sl__alloc(n + sizeof suffix, 1);
+    if (path) {
+        snprintf(path, n + sizeof suffix, "%.*s%s", (int)n, output, suffix);
+    }
+    return path;
+}
+
+static int write_both(const synth_opts *o, const s2_synth_opts *s, sl_error *reterr)
+{
+    char quoted[256];
+    char *tokenizer = o->tokenizer_out ? sl__strndup(o->tokenizer_out, strlen(o->tokenizer_out))
+                                       : tokenizer_path(o->output);
+    if (!tokenizer) {
+        return sl__fail_nomem(reterr, strlen(o->output), "a path");
+    }
+    uint64_t begin_ns = sl__now_ns();
+    int r = s2_synth_write(s, o->output, reterr);
+    if (r == 0) {
+        r = s2_synth_write_tokenizer(s, tokenizer, reterr);
+    }
+    if (r == 0) {
+        fprintf(stderr, "wrote %s in %.1f s\n",
+                sl__quote(quoted, sizeof quoted, o->output, strlen(o->output)),
+                (double)(sl__now_ns() - begin_ns) * 1e-9);
+        fprintf(stderr, "wrote %s\n",
+                sl__quote(quoted, sizeof quoted, tokenizer, strlen(tokenizer)));
+    }
+    sl__free(tokenizer);
+    return r;
+}
+
+int cmd_synth(int argc, char **argv)
+{
+    synth_opts o = {0};
+    opt_result line;
+    sl_error err = {0};
+    int status = opt_parse(&cmd_synth_table, argc, argv, &o, &line);
+    if (status != OPT_RUN) {
+        return status;
+    }
+    if (!o.output) {
+        return report_usage("synth", "no output; name one with -o FILE.gguf");
+    }
+    s2_synth_opts s = o.preset == PRESET_TINY ? s2_synth_tiny() : s2_synth_s2_pro();
+    s.seed = o.seed;
+    if (!s2_synth_type(o.type, &s.ar_type)) {
+        return report_usage("synth", "--type '%s' is no type of a matrix; q8_0 is one", o.type);
+    }
+    if (!s2_synth_type(o.codec_type, &s.codec_type) || s.codec_type > 1) {
+        return report_usage("synth", "--codec-type '%s', need f16 or f32", o.codec_type);
+    }
+    apply_sizes(&o, &s.hp);
+    int r = s2_synth_complete(&s, &err);
+    if (r == 0) {
+        r = write_both(&o, &s, &err);
+    }
+    return r < 0 ? report_error("synth", &err) : 0;
+}

@@ -1,0 +1,25 @@
+/*
+ * The commands of the program. Each lives in a file of its own with its option tables; main.c has the list.
+ *
+ * A command gets argv with its own name as argv[0] and returns the exit status of the process: 0, 1 for a
+ * failure, 2 for a command line that must be corrected, 130 after an interrupt. Results go to standard
+ * output, everything else to standard error (report.h). main flushes standard output and reports if that
+ * fails.
+ */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+#include "options.h"
+
+int cmd_inspect(int argc, char **argv);
+extern const opt_command cmd_inspect_table;
+
+int cmd_synth(int argc, char **argv);
+extern const opt_command cmd_synth_table;
+
+int cmd_voice(int argc, char **argv);
+extern const opt_command cmd_voice_list_table;
+extern const opt_command cmd_voice_show_table;
+extern const opt_command cmd_voice_rm_table;
+
+#endif
