@@ -1,6 +1,5 @@
 #include "golden.h"
 
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,51 +17,69 @@ typedef struct entry {
     uint64_t n_bytes;
 } entry;
 
-/* "10,40" */
-static void parse_dims(const char *text, entry *e)
+/* Digits at *text, which is moved behind them. */
+static uint64_t take_number(const char **text)
 {
-    size_t i_dim = 0;
-    e->n = 1;
-    for (const char *p = text; *p; p++) {
-        assert_true((*p >= '0' && *p <= '9') || *p == ',');
-        if (*p == ',') {
-            e->n *= e->dims[i_dim++];
-            assert_true(i_dim < GOLDEN_MAX_DIMS);
-        } else {
-            e->dims[i_dim] = 10 * e->dims[i_dim] + (size_t)(*p - '0');
-        }
+    uint64_t v = 0;
+    assert_true(**text >= '0' && **text <= '9');
+    while (**text >= '0' && **text <= '9') {
+        v = 10 * v + (uint64_t)(**text - '0');
+        (*text)++;
     }
-    e->n *= e->dims[i_dim];
-    assert_int_equal(i_dim + 1, e->n_dims);
+    return v;
 }
 
-/* NAME TYPE N_DIMS DIMS OFFSET N_BYTES, tab separated. */
-static bool parse_line(const char *line, entry *e)
+static void take_char(const char **text, char c)
 {
-    char dims[64];
-    memset(e, 0, sizeof *e);
-    int n = sscanf(line, "%63s\t%7s\t%zu\t%63s\t%" SCNu64 "\t%" SCNu64, e->name, e->type,
-            &e->n_dims, dims, &e->offset, &e->n_bytes);
-    if (n != 6) {
-        return false;
+    assert_int_equal(**text, c);
+    (*text)++;
+}
+
+/* Bytes up to a tab, which is skipped. */
+static void take_word(const char **text, char *word, size_t word_bytes)
+{
+    size_t n = strcspn(*text, "\t");
+    assert_true(n < word_bytes);
+    memcpy(word, *text, n);
+    word[n] = '\0';
+    *text += n;
+    take_char(text, '\t');
+}
+
+/* NAME TYPE N_DIMS DIMS OFFSET N_BYTES, tab separated; DIMS like "10,40". */
+static entry parse_line(const char *line)
+{
+    entry e = {.n = 1};
+    take_word(&line, e.name, sizeof e.name);
+    take_word(&line, e.type, sizeof e.type);
+    e.n_dims = (size_t)take_number(&line);
+    assert_in_range(e.n_dims, 1, GOLDEN_MAX_DIMS);
+    for (size_t i = 0; i < e.n_dims; i++) {
+        take_char(&line, i == 0 ? '\t' : ',');
+        e.dims[i] = (size_t)take_number(&line);
+        e.n *= e.dims[i];
     }
-    parse_dims(dims, e);
-    assert_int_equal(e->n_bytes, e->n * 4);
-    return true;
+    take_char(&line, '\t');
+    e.offset = take_number(&line);
+    take_char(&line, '\t');
+    e.n_bytes = take_number(&line);
+    assert_int_equal(e.n_bytes, e.n * 4);
+    return e;
 }
 
 static entry find(const char *name)
 {
     char path[4096];
     char line[512];
-    entry e;
+    entry e = {0};
     bool found = false;
     FILE *f = fopen(test_data(path, sizeof path, "golden/golden.tsv"), "rb");
     assert_non_null(f);
     while (!found && fgets(line, (int)sizeof line, f)) {
-        found = parse_line(line, &e) && strcmp(e.name, name) == 0;
+        e = parse_line(line);
+        found = strcmp(e.name, name) == 0;
     }
-    fclose(f);
+    assert_int_equal(fclose(f), 0);
     if (!found) {
         fail_msg("golden.tsv has no tensor %s", name);
     }
@@ -81,7 +98,7 @@ static void *load(const char *name, const char *type, size_t *ret_n)
     assert_non_null(f);
     assert_int_equal(fseek(f, (long)e.offset, SEEK_SET), 0);
     assert_int_equal(fread(data, 4, e.n, f), e.n);
-    fclose(f);
+    assert_int_equal(fclose(f), 0);
     if (ret_n) {
         *ret_n = e.n;
     }
