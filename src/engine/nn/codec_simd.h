@@ -6,6 +6,7 @@
 #ifndef S2_NN_CODEC_SIMD_H
 #define S2_NN_CODEC_SIMD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,29 +17,26 @@
 
 #define S2_DOT_ROWS  4
 #define S2_DOT_COLS  16
-#define S2_DOT_TERMS 512 /* of one call */
 #define S2_MAX_LANES 16
 
 typedef struct s2_simd {
     const char *name;
 
     /*
-     * acc[r][c] += sum over i < n_in, j < n_tap of left[r][i * n_tap + j] * right[i * stride + offset[j] + c]
-     * for n_rows <= S2_TILE_ROWS rows and all S2_TILE_COLS columns. acc: [S2_TILE_ROWS][S2_TILE_COLS];
-     * left: [S2_TILE_ROWS][S2_TILE_TERMS], readable in all rows.
+     * sums[r * sums_stride + c] += sum over i < n_in, j < n_tap of
+     *     left[r * S2_TILE_TERMS + i * n_tap + j] * right[i * stride + offset[j] + c]
+     * for n_rows <= S2_TILE_ROWS rows and all S2_TILE_COLS columns. Rows up to S2_TILE_ROWS of sums and
+     * left must exist whatever n_rows is.
      */
-    void (*tile)(float *acc, const float *left, const float *right, size_t stride,
-            const size_t *offset, size_t n_in, size_t n_tap, size_t n_rows);
+    void (*tile)(float *sums, size_t sums_stride, const float *left, const float *right,
+            size_t stride, const size_t *offset, size_t n_in, size_t n_tap, size_t n_rows);
 
     /*
-     * Adds n_terms <= S2_DOT_TERMS products to the partial sums of S2_DOT_ROWS rows and n_cols <=
-     * S2_DOT_COLS columns. left: [S2_DOT_ROWS][S2_DOT_TERMS], zero behind n_terms up to the next multiple
-     * of S2_MAX_LANES; right: column c at right + c * stride. acc: [rows][cols][S2_MAX_LANES].
+     * sums[r * S2_DOT_COLS + c] = dot product of rows[r] with column c at right + c * stride, for all
+     * S2_DOT_ROWS rows (of halves or of floats) and n_cols <= S2_DOT_COLS columns.
      */
-    void (*dots_add)(float *acc, const float *left, const float *right, size_t stride,
-            size_t n_terms, size_t n_cols);
-    /* sums[r * S2_DOT_COLS + c] of the partial sums. */
-    void (*dots_sum)(const float *acc, size_t n_cols, float *sums);
+    void (*dots)(float *sums, const void *const rows[S2_DOT_ROWS], bool is_half, const float *right,
+            size_t stride, size_t n_terms, size_t n_cols);
 
     /* x[i] += sin(alpha x[i])^2 * inverse, n a multiple of S2_MAX_LANES. */
     void (*snake)(float *x, size_t n, float alpha, float inverse);
