@@ -14,6 +14,9 @@
 int cmd_inspect(int argc, char **argv);
 extern const opt_command cmd_inspect_table;
 
+int cmd_say(int argc, char **argv);
+extern const opt_command cmd_say_table;
+
 int cmd_synth(int argc, char **argv);
 extern const opt_command cmd_synth_table;
 

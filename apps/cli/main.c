@@ -26,6 +26,7 @@ typedef struct command_row {
 
 static const command_row commands[] = {
         {"inspect", "show what is in a model file", cmd_inspect, {&cmd_inspect_table}},
+        {"say", "speak a text", cmd_say, {&cmd_say_table}},
         {"synth", "write a synthetic model", cmd_synth, {&cmd_synth_table}},
         {"voice", "list, show and remove saved voices", cmd_voice,
                 {&cmd_voice_list_table, &cmd_voice_show_table, &cmd_voice_rm_table}},

@@ -28,7 +28,7 @@ typedef struct s2_engine s2_engine;
 typedef struct s2_engine_opts {
     const char *model_path; /* GGUF; any shard of a split set */
     const char *
-            tokenizer_path; /* NULL: tokenizer.json beside the model, then in the folder above it */
+            tokenizer_path; /* NULL: MODEL.tokenizer.json, tokenizer.json beside it, or one folder up */
     uint32_t n_threads;     /* 0 = the processors that this process may use */
     sl_logger log;
 } s2_engine_opts;
@@ -41,6 +41,13 @@ int s2_engine_open(const s2_engine_opts *opts, s2_engine **ret_engine, sl_error 
 
 /* Frees everything and sets *engine to NULL. Accepts NULL. */
 void s2_engine_close(s2_engine **engine);
+
+/*
+ * Lets long work be left half way: should_stop is asked often, also in the middle of a frame, on a thread of
+ * the engine. When it says true, speaking and decoding end as stopped, and making a voice fails with
+ * SL_ECANCELLED. NULL removes it.
+ */
+void s2_engine_set_stop(s2_engine *engine, bool (*should_stop)(void *ud), void *ud);
 
 typedef struct s2_engine_info {
     uint32_t sample_rate;   /* Hz of the samples */

@@ -16,21 +16,32 @@
 #include "os/os_clock.h"
 #include "os/os_process.h"
 
-/* Opens tokenizer.json beside the model, or one folder up. */
+/* Opens MODEL.tokenizer.json, tokenizer.json beside the model, or tokenizer.json one folder up. */
 static int open_tokenizer_near(
         const char *model_path, s2_tokenizer **ret_tokenizer, sl_error *reterr)
 {
-    static const char *const near[] = {"tokenizer.json", "../tokenizer.json"};
     const char *slash = strrchr(model_path, '/');
-    size_t dir_bytes = slash ? (size_t)(slash - model_path) + 1 : 0;
+    int dir_bytes = slash ? (int)(slash - model_path) + 1 : 0;
+    int stem_bytes = (int)strlen(model_path);
+    if (stem_bytes > 5 && strcmp(model_path + stem_bytes - 5, ".gguf") == 0) {
+        stem_bytes -= 5;
+    }
+    const struct {
+        int n;
+        const char *suffix;
+    } near[] = {
+            {stem_bytes, ".tokenizer.json"},
+            {dir_bytes, "tokenizer.json"},
+            {dir_bytes, "../tokenizer.json"},
+    };
     int r = SL_ENOENT;
     for (size_t i = 0; i < sizeof near / sizeof near[0] && r == SL_ENOENT; i++) {
-        size_t n = dir_bytes + strlen(near[i]) + 1;
+        size_t n = (size_t)near[i].n + strlen(near[i].suffix) + 1;
         char *path = sl__alloc(n, 1);
         if (!path) {
             return sl__fail_nomem(reterr, n, "a path");
         }
-        snprintf(path, n, "%.*s%s", (int)dir_bytes, model_path, near[i]);
+        snprintf(path, n, "%.*s%s", near[i].n, model_path, near[i].suffix);
         r = s2_tokenizer_open(path, ret_tokenizer, reterr);
         sl__free(path);
     }
@@ -107,6 +118,11 @@ void s2_engine_close(s2_engine **engine)
     *engine = NULL;
 }
 
+void s2_engine_set_stop(s2_engine *engine, bool (*should_stop)(void *ud), void *ud)
+{
+    s2_compute_set_stop(&engine->compute, should_stop, ud);
+}
+
 s2_engine_info s2_engine_get_info(const s2_engine *engine)
 {
     s2_engine_info info = {
@@ -170,6 +186,10 @@ int s2_engine_decode(s2_engine *engine, const int32_t *codes, uint32_t n_frames,
             stats.end = S2_END_STOPPED;
             break;
         }
+    }
+    if (r == SL_ECANCELLED) {
+        stats.end = S2_END_STOPPED;
+        r = SL_OK;
     }
     sl__free(samples);
     stats.total_ns = sl__now_ns() - begin_ns;

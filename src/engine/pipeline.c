@@ -384,6 +384,10 @@ int s2_engine_speak(
     if (r == 0) {
         r = speak_pieces(&j, reterr);
     }
+    if (r == SL_ECANCELLED) {
+        stats.end = S2_END_STOPPED;
+        r = SL_OK;
+    }
     job_done(&j);
     stats.total_ns = sl__now_ns() - j.begin_ns;
     if (r == 0) {

@@ -27,6 +27,11 @@ int s2_compute_init(s2_compute *compute, int n_threads, sl_error *reterr)
     return SL_OK;
 }
 
+void s2_compute_set_stop(s2_compute *compute, bool (*should_stop)(void *ud), void *ud)
+{
+    ggml_backend_cpu_set_abort_callback(compute->backend, should_stop, ud);
+}
+
 void s2_compute_done(s2_compute *compute)
 {
     if (!compute) {

@@ -40,6 +40,9 @@ int s2_graph_run(s2_graph *g, sl_error *reterr)
     if (status == GGML_STATUS_SUCCESS) {
         return SL_OK;
     }
+    if (status == GGML_STATUS_ABORTED) {
+        return sl__fail(reterr, SL_ECANCELLED, "stopped");
+    }
     int code = status == GGML_STATUS_ALLOC_FAILED ? SL_ENOMEM : SL_EDEVICE;
     return sl__fail(reterr, code, "graph computation failed: %s", ggml_status_to_string(status));
 }

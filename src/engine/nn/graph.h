@@ -32,7 +32,7 @@ int s2_graph_init(
 /* Plans and allocates the compute buffer of the finished graph. Errors: SL_ENOMEM with the bytes needed. */
 int s2_graph_alloc(s2_graph *g, sl_error *reterr) SL_MUST_CHECK;
 
-/* Computes once. Errors: SL_EDEVICE, SL_ENOMEM. */
+/* Computes once. Errors: SL_ECANCELLED (s2_compute_set_stop), SL_EDEVICE, SL_ENOMEM. */
 int s2_graph_run(s2_graph *g, sl_error *reterr) SL_MUST_CHECK;
 
 /* Bytes of the compute buffer; 0 before alloc. */

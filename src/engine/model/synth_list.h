@@ -1,0 +1,36 @@
+/* The keys and tensors of an S2 model of given sizes, in file order. For synth.c. */
+#ifndef S2_MODEL_SYNTH_LIST_H
+#define S2_MODEL_SYNTH_LIST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/model/synth.h"
+#include "source/gguf_write.h"
+
+/* What the values of a tensor look like: mean + scale * noise. */
+typedef struct s2_synth_tensor {
+    char name[96];
+    uint32_t type; /* ggml */
+    uint32_t n_dims;
+    uint64_t ne[3];
+    float mean;
+    float scale;
+} s2_synth_tensor;
+
+typedef struct s2_synth_list {
+    s2_synth_tensor *items;
+    size_t n;
+    size_t cap;
+    int is_out_of_memory;
+} s2_synth_list;
+
+/* Errors: SL_ENOMEM. Free with s2_synth_list_done in any case. */
+int s2_synth_list_fill(
+        const s2_synth_opts *opts, s2_synth_list *list, sl_error *reterr) SL_MUST_CHECK;
+void s2_synth_list_done(s2_synth_list *list);
+
+/* Puts every key. Errors are kept by the writer. */
+void s2_synth_put_keys(const s2_synth_opts *opts, sl__gguf_writer *w);
+
+#endif
