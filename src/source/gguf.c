@@ -6,111 +6,20 @@
 #include "sluice/gguf.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/le_bytes.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "source/gguf_index.h"
+#include "source/gguf_reader.h"
 
 /* Fewest bytes that a record can take: a key of one byte with a one-byte value, a nameless scalar. */
 #define MIN_KV_BYTES     14u
 #define MIN_TENSOR_BYTES 24u
 
-typedef struct reader {
-    const char *name;
-    const char *bytes;
-    uint64_t n_bytes;
-    uint64_t at;
-    sl_error *reterr;
-} reader;
-
-static int bad(const reader *r, int code, uint64_t offset, const char *fmt, ...) SL_PRINTF(4, 5);
-
-/* "NAME: WHAT IS WRONG" with the offset at fault. */
-static int bad(const reader *r, int code, uint64_t offset, const char *fmt, ...)
-{
-    char name[256];
-    char what[320];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof what, fmt, ap);
-    va_end(ap);
-    sl__quote(name, sizeof name, r->name, strlen(r->name));
-    return sl__fail_at(r->reterr, code, offset, "%s: %s", name, what);
-}
-
-static int nomem(const reader *r, size_t n_bytes)
+static int nomem(const sl__gguf_reader *r, size_t n_bytes)
 {
     return sl__fail_nomem(r->reterr, n_bytes, "the index of a GGUF file");
-}
-
-static uint64_t bytes_left(const reader *r)
-{
-    return r->n_bytes - r->at;
-}
-
-static int need(const reader *r, uint64_t n, const char *what)
-{
-    if (n > bytes_left(r)) {
-        return bad(r, SL_EFORMAT, r->at,
-                "the file ends inside %s at offset %" PRIu64 ": %" PRIu64 " bytes needed, %" PRIu64
-                " left; it is truncated or damaged",
-                what, r->at, n, bytes_left(r));
-    }
-    return 0;
-}
-
-static int read_u32(reader *r, const char *what, uint32_t *ret)
-{
-    int e = need(r, 4, what);
-    if (e < 0) {
-        return e;
-    }
-    *ret = sl__load_u32(r->bytes + r->at);
-    r->at += 4;
-    return 0;
-}
-
-static int read_u64(reader *r, const char *what, uint64_t *ret)
-{
-    int e = need(r, 8, what);
-    if (e < 0) {
-        return e;
-    }
-    *ret = sl__load_u64(r->bytes + r->at);
-    r->at += 8;
-    return 0;
-}
-
-/* A key or tensor name: length-counted, at most max_bytes, without NUL. */
-static int read_name(reader *r, const char *what, uint64_t max_bytes, sl_span *ret)
-{
-    uint64_t start = r->at;
-    uint64_t n = 0;
-    int e = read_u64(r, what, &n);
-    if (e < 0) {
-        return e;
-    }
-    e = need(r, n, what);
-    if (e < 0) {
-        return e;
-    }
-    ret->p = r->bytes + r->at;
-    ret->n = (size_t)n;
-    char shown[80];
-    sl__quote(shown, sizeof shown, ret->p, ret->n);
-    if (n > max_bytes) {
-        return bad(r, SL_EFORMAT, start, "%s '%s' has %" PRIu64 " bytes, at most %" PRIu64, what,
-                shown, n, max_bytes);
-    }
-    if (n > 0 && memchr(ret->p, 0, ret->n)) {
-        return bad(r, SL_EFORMAT, start, "%s '%s' holds a NUL byte", what, shown);
-    }
-    r->at += n;
-    return 0;
 }
 
 /* What a file that is no GGUF probably is, as the end of a sentence. */
@@ -145,64 +54,65 @@ static const char *foreign_hint(const char *bytes, uint64_t n_bytes)
     return "";
 }
 
-static int check_magic(const reader *r)
+static int check_magic(const sl__gguf_reader *r)
 {
-    size_t n = r->n_bytes < 4 ? (size_t)r->n_bytes : 4;
-    if (n == 0 || memcmp(r->bytes, "GGUF", n) == 0) {
+    size_t n = r->src.n_bytes < 4 ? (size_t)r->src.n_bytes : 4;
+    if (n == 0 || memcmp(r->src.bytes, "GGUF", n) == 0) {
         return 0;
     }
     char shown[24];
-    sl__quote(shown, sizeof shown, r->bytes, n);
-    return bad(r, SL_EFORMAT, 0, "not a GGUF file: it starts with '%s', need 'GGUF'%s", shown,
-            foreign_hint(r->bytes, r->n_bytes));
+    sl__quote(shown, sizeof shown, r->src.bytes, n);
+    return sl__gguf_bad(r, SL_EFORMAT, 0, "not a GGUF file: it starts with '%s', need 'GGUF'%s",
+            shown, foreign_hint(r->src.bytes, r->src.n_bytes));
 }
 
-static int check_version(const reader *r, uint32_t version)
+static int check_version(const sl__gguf_reader *r, uint32_t version)
 {
     if (version == 2 || version == 3) {
         return 0;
     }
     if (version != 0 && (version & 0xFFFF) == 0) {
-        return bad(r, SL_EUNSUPPORTED, 4,
+        return sl__gguf_bad(r, SL_EUNSUPPORTED, 4,
                 "the file is big-endian (version field 0x%08" PRIx32
                 "), only little-endian GGUF is read",
                 version);
     }
-    return bad(r, SL_EUNSUPPORTED, 4, "GGUF version %" PRIu32 ", supported are 2 and 3%s", version,
-            version == 1 ? "; convert the file again" : "");
+    return sl__gguf_bad(r, SL_EUNSUPPORTED, 4, "GGUF version %" PRIu32 ", supported are 2 and 3%s",
+            version, version == 1 ? "; convert the file again" : "");
 }
 
 /* Magic, version and counts; leaves the counts checked against the bytes that follow. */
-static int read_header(reader *r, sl_gguf *g, uint64_t *ret_n_tensors, uint64_t *ret_n_kv)
+static int read_header(sl__gguf_reader *r, sl_gguf *g, uint64_t *ret_n_tensors, uint64_t *ret_n_kv)
 {
     int e = check_magic(r);
     if (e < 0) {
         return e;
     }
-    if (r->n_bytes >= 8) {
-        g->version = sl__load_u32(r->bytes + 4);
+    if (r->src.n_bytes >= 8) {
+        g->version = sl__load_u32(r->src.bytes + 4);
         e = check_version(r, g->version);
         if (e < 0) {
             return e;
         }
     }
-    if (r->n_bytes < SL_GGUF_HEADER_BYTES) {
-        return bad(r, SL_EFORMAT, r->n_bytes, "file too short: have %" PRIu64 " bytes, need %u",
-                r->n_bytes, SL_GGUF_HEADER_BYTES);
+    if (r->src.n_bytes < SL_GGUF_HEADER_BYTES) {
+        return sl__gguf_bad(r, SL_EFORMAT, r->src.n_bytes,
+                "file too short: have %" PRIu64 " bytes, need %u", r->src.n_bytes,
+                SL_GGUF_HEADER_BYTES);
     }
-    uint64_t n_tensors = sl__load_u64(r->bytes + 8);
-    uint64_t n_kv = sl__load_u64(r->bytes + 16);
+    uint64_t n_tensors = sl__load_u64(r->src.bytes + 8);
+    uint64_t n_kv = sl__load_u64(r->src.bytes + 16);
     r->at = SL_GGUF_HEADER_BYTES;
-    uint64_t left = bytes_left(r);
+    uint64_t left = sl__gguf_left(r);
     if (n_kv > left / MIN_KV_BYTES) {
-        return bad(r, SL_EFORMAT, 16,
+        return sl__gguf_bad(r, SL_EFORMAT, 16,
                 "the header says %" PRIu64 " keys, but the %" PRIu64
                 " bytes that follow hold at most %" PRIu64,
                 n_kv, left, left / MIN_KV_BYTES);
     }
     left -= n_kv * MIN_KV_BYTES;
     if (n_tensors > left / MIN_TENSOR_BYTES) {
-        return bad(r, SL_EFORMAT, 8,
+        return sl__gguf_bad(r, SL_EFORMAT, 8,
                 "the header says %" PRIu64
                 " tensors, but the bytes that follow hold at most %" PRIu64,
                 n_tensors, left / MIN_TENSOR_BYTES);
@@ -212,70 +122,41 @@ static int read_header(reader *r, sl_gguf *g, uint64_t *ret_n_tensors, uint64_t 
     return 0;
 }
 
-/* Why the string at r->at does not fit. */
-static int bad_string(const reader *r)
-{
-    if (bytes_left(r) < 8) {
-        return need(r, 8, "the length of a string");
-    }
-    uint64_t n = sl__load_u64(r->bytes + r->at);
-    return bad(r, SL_EFORMAT, r->at,
-            "a string at offset %" PRIu64 " has %" PRIu64 " bytes, but only %" PRIu64
-            " are left; the file is truncated or damaged",
-            r->at, n, bytes_left(r) - 8);
-}
-
-/* Steps over n strings. The hot loop of opening: vocabularies have hundreds of thousands. */
-static int skip_strings(reader *r, uint64_t n)
-{
-    const char *at = r->bytes + r->at;
-    uint64_t left = bytes_left(r);
-    for (; n > 0 && left >= 8; n--) {
-        uint64_t n_string = sl__load_u64(at);
-        if (n_string > left - 8) {
-            break;
-        }
-        at += 8 + n_string;
-        left -= 8 + n_string;
-    }
-    r->at = r->n_bytes - left;
-    return n == 0 ? 0 : bad_string(r);
-}
-
-static int skip_value(reader *r, const sl_gguf_kv *kv, const char *key)
+static int skip_value(sl__gguf_reader *r, const sl_gguf_kv *kv)
 {
     uint64_t n_bytes = 0;
     if (kv->elem_type == SL_GGUF_STR) {
         /* Each string takes at least its length: a count that lies is refused before the walk. */
-        if (kv->n > bytes_left(r) / 8) {
-            return bad(r, SL_EFORMAT, r->at,
-                    "key '%s' has %" PRIu64 " strings, but only %" PRIu64
+        if (kv->n > sl__gguf_left(r) / 8) {
+            return sl__gguf_bad_item(r, SL_EFORMAT, r->at, "key", kv->key,
+                    "has %" PRIu64 " strings, but only %" PRIu64
                     " bytes are left; the file is truncated or damaged",
-                    key, kv->n, bytes_left(r));
+                    kv->n, sl__gguf_left(r));
         }
-        return skip_strings(r, kv->n);
+        return sl__gguf_skip_strings(r, kv->n);
     }
     if (!sl__mul_u64(kv->n, sl__gguf_type_bytes(kv->elem_type), &n_bytes) ||
-            n_bytes > bytes_left(r)) {
-        return bad(r, SL_EFORMAT, r->at,
-                "key '%s' has %" PRIu64 " values of type %s, but only %" PRIu64
+            n_bytes > sl__gguf_left(r)) {
+        return sl__gguf_bad_item(r, SL_EFORMAT, r->at, "key", kv->key,
+                "has %" PRIu64 " values of type %s, but only %" PRIu64
                 " bytes are left; the file is truncated or damaged",
-                key, kv->n, sl_gguf_type_name(kv->elem_type), bytes_left(r));
+                kv->n, sl_gguf_type_name(kv->elem_type), sl__gguf_left(r));
     }
     r->at += n_bytes;
     return 0;
 }
 
-static int read_value_type(reader *r, const char *key, sl_gguf_kv *kv)
+static int read_value_type(sl__gguf_reader *r, sl_gguf_kv *kv)
 {
     uint64_t start = r->at;
     uint32_t type = 0;
-    int e = read_u32(r, "a value type", &type);
+    int e = sl__gguf_read_u32(r, "a value type", &type);
     if (e < 0) {
         return e;
     }
     if (type >= SL_GGUF_TYPE_COUNT) {
-        return bad(r, SL_EFORMAT, start, "key '%s' has the unknown value type %" PRIu32, key, type);
+        return sl__gguf_bad_item(
+                r, SL_EFORMAT, start, "key", kv->key, "has the unknown value type %" PRIu32, type);
     }
     kv->type = (sl_gguf_type)type;
     kv->elem_type = kv->type;
@@ -283,38 +164,37 @@ static int read_value_type(reader *r, const char *key, sl_gguf_kv *kv)
     if (kv->type != SL_GGUF_ARRAY) {
         return 0;
     }
-    e = read_u32(r, "an array's element type", &type);
+    e = sl__gguf_read_u32(r, "an array's element type", &type);
     if (e < 0) {
         return e;
     }
     if (type >= SL_GGUF_TYPE_COUNT || type == SL_GGUF_ARRAY) {
-        return bad(r, SL_EFORMAT, start + 4, "key '%s' is an array of %s type %" PRIu32, key,
+        return sl__gguf_bad_item(r, SL_EFORMAT, start + 4, "key", kv->key,
+                "is an array of %s type %" PRIu32,
                 type == SL_GGUF_ARRAY ? "arrays, which are not read:" : "the unknown", type);
     }
     kv->elem_type = (sl_gguf_type)type;
-    return read_u64(r, "an array's length", &kv->n);
+    return sl__gguf_read_u64(r, "an array's length", &kv->n);
 }
 
-static int read_kv(reader *r, sl_gguf *g)
+static int read_kv(sl__gguf_reader *r, sl_gguf *g)
 {
     sl_gguf_kv kv = {0};
-    char key[80];
     uint64_t start = r->at;
-    int e = read_name(r, "key", SL_GGUF_MAX_KEY_BYTES, &kv.key);
+    int e = sl__gguf_read_name(r, "key", SL_GGUF_MAX_KEY_BYTES, &kv.key);
     if (e < 0) {
         return e;
     }
     if (kv.key.n == 0) {
-        return bad(r, SL_EFORMAT, start, "key number %zu is empty", g->n_kv);
+        return sl__gguf_bad(r, SL_EFORMAT, start, "key number %zu is empty", g->n_kv);
     }
-    sl__quote(key, sizeof key, kv.key.p, kv.key.n);
-    e = read_value_type(r, key, &kv);
+    e = read_value_type(r, &kv);
     if (e < 0) {
         return e;
     }
-    kv.data = r->bytes + r->at;
+    kv.data = r->src.bytes + r->at;
     start = r->at;
-    e = skip_value(r, &kv, key);
+    e = skip_value(r, &kv);
     if (e < 0) {
         return e;
     }
@@ -327,57 +207,56 @@ static int read_kv(reader *r, sl_gguf *g)
     return 0;
 }
 
-static int index_keys(const reader *r, sl_gguf *g)
+static int index_keys(const sl__gguf_reader *r, sl_gguf *g)
 {
     int e = sl__name_table_init(&g->kv_names, g->n_kv, r->reterr);
     for (size_t i = 0; e >= 0 && i < g->n_kv; i++) {
         sl_span key = g->kvs[i].key;
         if (sl__name_table_add(&g->kv_names, key, (uint32_t)i) != SL_NAME_NONE) {
-            char shown[80];
-            e = bad(r, SL_EFORMAT, (uint64_t)(key.p - r->bytes) - 8, "key '%s' is there twice",
-                    sl__quote(shown, sizeof shown, key.p, key.n));
+            e = sl__gguf_bad_item(r, SL_EFORMAT, (uint64_t)(key.p - r->src.bytes) - 8, "key", key,
+                    "is there twice");
         }
     }
     return e;
 }
 
-static int read_alignment(const reader *r, sl_gguf *g)
+static int read_alignment(const sl__gguf_reader *r, sl_gguf *g)
 {
     const sl_gguf_kv *kv = sl_gguf_find(g, "general.alignment");
     g->alignment = SL_GGUF_DEFAULT_ALIGNMENT;
     if (!kv) {
         return 0;
     }
-    uint64_t offset = (uint64_t)(kv->data - r->bytes);
+    uint64_t offset = (uint64_t)(kv->data - r->src.bytes);
     if (kv->type != SL_GGUF_U32) {
-        return bad(r, SL_EFORMAT, offset, "general.alignment has type %s, need u32",
+        return sl__gguf_bad(r, SL_EFORMAT, offset, "general.alignment has type %s, need u32",
                 sl_gguf_type_name(kv->type));
     }
     g->alignment = sl__load_u32(kv->data);
     if (g->alignment == 0 || (g->alignment & (g->alignment - 1)) != 0 ||
             g->alignment > SL_GGUF_MAX_ALIGNMENT) {
-        return bad(r, SL_EFORMAT, offset,
+        return sl__gguf_bad(r, SL_EFORMAT, offset,
                 "general.alignment is %" PRIu64 ", need a power of two from 1 to %u", g->alignment,
                 SL_GGUF_MAX_ALIGNMENT);
     }
     return 0;
 }
 
-static int read_shape(reader *r, const char *name, sl_gguf_tensor *t)
+static int read_shape(sl__gguf_reader *r, sl_gguf_tensor *t)
 {
     uint64_t start = r->at;
-    int e = read_u32(r, "a tensor's dimensions", &t->n_dims);
+    int e = sl__gguf_read_u32(r, "a tensor's dimensions", &t->n_dims);
     if (e < 0) {
         return e;
     }
     if (t->n_dims > SL_GGUF_MAX_DIMS) {
-        return bad(r, SL_EFORMAT, start, "tensor '%s' has %" PRIu32 " dimensions, at most %d", name,
-                t->n_dims, SL_GGUF_MAX_DIMS);
+        return sl__gguf_bad_item(r, SL_EFORMAT, start, "tensor", t->name,
+                "has %" PRIu32 " dimensions, at most %d", t->n_dims, SL_GGUF_MAX_DIMS);
     }
     for (uint32_t i = 0; i < SL_GGUF_MAX_DIMS; i++) {
         t->ne[i] = 1;
         if (i < t->n_dims) {
-            e = read_u64(r, "a tensor's dimensions", &t->ne[i]);
+            e = sl__gguf_read_u64(r, "a tensor's dimensions", &t->ne[i]);
         }
         if (e < 0) {
             return e;
@@ -386,53 +265,48 @@ static int read_shape(reader *r, const char *name, sl_gguf_tensor *t)
     return 0;
 }
 
-static int read_tensor_type(reader *r, const char *name, sl_gguf_tensor *t)
+static int read_tensor_type(sl__gguf_reader *r, sl_gguf_tensor *t)
 {
     sl_tensor_type_info type;
     uint64_t start = r->at;
-    int e = read_u32(r, "a tensor's type", &t->type);
+    int e = sl__gguf_read_u32(r, "a tensor's type", &t->type);
     if (e < 0) {
         return e;
     }
     if (!sl_tensor_type(t->type, &type)) {
-        return bad(r, SL_EUNSUPPORTED, start,
-                "tensor '%s' has type number %" PRIu32
-                ", which is unknown or was removed from ggml",
-                name, t->type);
+        return sl__gguf_bad_item(r, SL_EUNSUPPORTED, start, "tensor", t->name,
+                "has type number %" PRIu32 ", which is unknown or was removed from ggml", t->type);
     }
     if (t->ne[0] % type.block_elems != 0) {
-        return bad(r, SL_EFORMAT, start,
-                "tensor '%s' of type %s has rows of %" PRIu64
-                " elements, need a multiple of %" PRIu32,
-                name, type.name, t->ne[0], type.block_elems);
+        return sl__gguf_bad_item(r, SL_EFORMAT, start, "tensor", t->name,
+                "of type %s has rows of %" PRIu64 " elements, need a multiple of %" PRIu32,
+                type.name, t->ne[0], type.block_elems);
     }
     if (!sl__tensor_bytes(&type, t->ne, &t->n_bytes)) {
-        return bad(r, SL_EFORMAT, start,
-                "tensor '%s' is too large to exist: %" PRIu64 " x %" PRIu64 " x %" PRIu64
-                " x %" PRIu64 " of type %s",
-                name, t->ne[0], t->ne[1], t->ne[2], t->ne[3], type.name);
+        return sl__gguf_bad_item(r, SL_EFORMAT, start, "tensor", t->name,
+                "is too large to exist: %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64
+                " of type %s",
+                t->ne[0], t->ne[1], t->ne[2], t->ne[3], type.name);
     }
     return 0;
 }
 
-static int read_tensor(reader *r, sl_gguf *g)
+static int read_tensor(sl__gguf_reader *r, sl_gguf *g)
 {
     sl_gguf_tensor t = {0};
-    char name[80];
-    int e = read_name(r, "tensor name", SL_GGUF_MAX_NAME_BYTES, &t.name);
+    int e = sl__gguf_read_name(r, "tensor name", SL_GGUF_MAX_NAME_BYTES, &t.name);
     if (e < 0) {
         return e;
     }
-    sl__quote(name, sizeof name, t.name.p, t.name.n);
-    e = read_shape(r, name, &t);
+    e = read_shape(r, &t);
     if (e < 0) {
         return e;
     }
-    e = read_tensor_type(r, name, &t);
+    e = read_tensor_type(r, &t);
     if (e < 0) {
         return e;
     }
-    e = read_u64(r, "a tensor's offset", &t.offset);
+    e = sl__gguf_read_u64(r, "a tensor's offset", &t.offset);
     if (e < 0) {
         return e;
     }
@@ -444,38 +318,36 @@ static int read_tensor(reader *r, sl_gguf *g)
     return 0;
 }
 
-static int index_tensors(const reader *r, sl_gguf *g)
+static int index_tensors(const sl__gguf_reader *r, sl_gguf *g)
 {
     int e = sl__name_table_init(&g->tensor_names, g->n_tensors, r->reterr);
     for (size_t i = 0; e >= 0 && i < g->n_tensors; i++) {
         sl_span name = g->tensors[i].name;
         if (sl__name_table_add(&g->tensor_names, name, (uint32_t)i) != SL_NAME_NONE) {
-            char shown[80];
-            e = bad(r, SL_EFORMAT, (uint64_t)(name.p - r->bytes) - 8, "tensor '%s' is there twice",
-                    sl__quote(shown, sizeof shown, name.p, name.n));
+            e = sl__gguf_bad_item(r, SL_EFORMAT, (uint64_t)(name.p - r->src.bytes) - 8, "tensor",
+                    name, "is there twice");
         }
     }
     return e;
 }
 
-static int bad_offset(const reader *r, const sl_gguf *g, const sl_gguf_tensor *t, uint64_t expected)
+static int bad_offset(
+        const sl__gguf_reader *r, const sl_gguf *g, const sl_gguf_tensor *t, uint64_t expected)
 {
-    char name[80];
     const char *why = t->offset < expected ? "it overlaps the tensor before it"
                                            : "there is a gap or the tensors are out of order";
     if (t->offset % g->alignment != 0) {
         why = "it is not aligned";
     }
-    return bad(r, SL_EFORMAT, (uint64_t)(t->name.p - r->bytes) - 8,
-            "tensor '%s' has data offset %" PRIu64 ", need %" PRIu64 " (alignment %" PRIu64 "): %s",
-            sl__quote(name, sizeof name, t->name.p, t->name.n), t->offset, expected, g->alignment,
-            why);
+    return sl__gguf_bad_item(r, SL_EFORMAT, (uint64_t)(t->name.p - r->src.bytes) - 8, "tensor",
+            t->name, "has data offset %" PRIu64 ", need %" PRIu64 " (alignment %" PRIu64 "): %s",
+            t->offset, expected, g->alignment, why);
 }
 
 /* Turns the offset of a tensor into one from the start of the file and moves *sum behind its padding. */
-static int place_tensor(const reader *r, const sl_gguf *g, sl_gguf_tensor *t, uint64_t *sum)
+static int place_tensor(
+        const sl__gguf_reader *r, const sl_gguf *g, sl_gguf_tensor *t, uint64_t *sum)
 {
-    char name[80];
     uint64_t begin = 0;
     uint64_t end = 0;
     if (t->offset != *sum) {
@@ -485,28 +357,27 @@ static int place_tensor(const reader *r, const sl_gguf *g, sl_gguf_tensor *t, ui
                 sl__add_u64(begin, t->n_bytes, &end) &&
                 sl__align_up_u64(*sum + t->n_bytes, g->alignment, sum);
     /* Only padding can be missing in front of an empty tensor at the end. */
-    if (!fits || (end > r->n_bytes && t->n_bytes > 0)) {
-        sl__quote(name, sizeof name, t->name.p, t->name.n);
-        return bad(r, SL_EFORMAT, r->n_bytes,
-                "tensor '%s' of %" PRIu64 " bytes ends at %" PRIu64 ", file has %" PRIu64
-                "; it is truncated",
-                name, t->n_bytes, fits ? end : UINT64_MAX, r->n_bytes);
+    if (!fits || (end > r->src.n_bytes && t->n_bytes > 0)) {
+        return sl__gguf_bad_item(r, SL_EFORMAT, r->src.n_bytes, "tensor", t->name,
+                "of %" PRIu64 " bytes ends at %" PRIu64 ", file has %" PRIu64 "; it is truncated",
+                t->n_bytes, fits ? end : UINT64_MAX, r->src.n_bytes);
     }
     t->offset = begin;
     return 0;
 }
 
-static int place_tensors(reader *r, sl_gguf *g)
+static int place_tensors(sl__gguf_reader *r, sl_gguf *g)
 {
     uint64_t sum = 0;
     g->data_offset = r->at;
     if (g->n_tensors == 0) {
         return 0;
     }
-    if (!sl__align_up_u64(r->at, g->alignment, &g->data_offset) || g->data_offset > r->n_bytes) {
-        return bad(r, SL_EFORMAT, r->n_bytes,
+    if (!sl__align_up_u64(r->at, g->alignment, &g->data_offset) ||
+            g->data_offset > r->src.n_bytes) {
+        return sl__gguf_bad(r, SL_EFORMAT, r->src.n_bytes,
                 "tensor data starts at %" PRIu64 ", file has %" PRIu64 " bytes; it is truncated",
-                g->data_offset, r->n_bytes);
+                g->data_offset, r->src.n_bytes);
     }
     for (size_t i = 0; i < g->n_tensors; i++) {
         int e = place_tensor(r, g, &g->tensors[i], &sum);
@@ -517,7 +388,7 @@ static int place_tensors(reader *r, sl_gguf *g)
     return 0;
 }
 
-static int read_index(reader *r, sl_gguf *g)
+static int read_index(sl__gguf_reader *r, sl_gguf *g)
 {
     uint64_t n_tensors = 0;
     uint64_t n_kv = 0;
@@ -540,10 +411,9 @@ static int read_index(reader *r, sl_gguf *g)
     return e >= 0 ? place_tensors(r, g) : e;
 }
 
-int sl_gguf_open(
-        const void *bytes, uint64_t n_bytes, const char *name, sl_gguf **ret_gguf, sl_error *reterr)
+int sl__gguf_open_source(const sl__gguf_source *src, sl_gguf **ret_gguf, sl_error *reterr)
 {
-    reader r = {.name = name, .bytes = bytes, .n_bytes = n_bytes, .reterr = reterr};
+    sl__gguf_reader r = {.src = *src, .reterr = reterr};
     sl_gguf *g = sl__alloc(1, sizeof *g);
     if (!g) {
         return nomem(&r, sizeof *g);
@@ -555,6 +425,13 @@ int sl_gguf_open(
     }
     *ret_gguf = g;
     return 0;
+}
+
+int sl_gguf_open(
+        const void *bytes, uint64_t n_bytes, const char *name, sl_gguf **ret_gguf, sl_error *reterr)
+{
+    sl__gguf_source src = {.bytes = bytes, .n_bytes = n_bytes, .name = name};
+    return sl__gguf_open_source(&src, ret_gguf, reterr);
 }
 
 void sl_gguf_close(sl_gguf **gguf)

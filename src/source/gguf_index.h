@@ -27,6 +27,19 @@ struct sl_gguf {
     sl__name_table tensor_names;
 };
 
+/* The bytes of a GGUF file, and another way to get at them. */
+typedef struct sl__gguf_source {
+    const char *bytes;
+    uint64_t n_bytes;
+    const char *name; /* for messages */
+    /* Reads n bytes at `offset` as sl_map_pread does; NULL = `bytes` is read alone. */
+    int (*read)(void *ud, void *buf, uint64_t offset, size_t n, sl_error *reterr);
+    void *ud;
+} sl__gguf_source;
+
+/* sl_gguf_open for bytes whose pages cost more to touch than to read. `src` is not kept. */
+int sl__gguf_open_source(const sl__gguf_source *src, sl_gguf **ret_gguf, sl_error *reterr);
+
 /* Bytes of one value of a type; 0 for strings and arrays, which have no fixed size. */
 unsigned sl__gguf_type_bytes(sl_gguf_type type);
 

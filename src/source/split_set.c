@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "os/os_path.h"
+#include "source/gguf_index.h"
 #include "source/shard_name.h"
 
 #define KEY_COUNT   "split.count"
@@ -83,10 +84,19 @@ static void close_file(sl__model_file *file)
     sl_map_close(&file->map);
 }
 
+static int read_map(void *ud, void *buf, uint64_t offset, size_t n, sl_error *reterr)
+{
+    return sl_map_pread(ud, buf, offset, n, reterr);
+}
+
 static int index_file(sl__model_file *file, sl_error *reterr)
 {
-    int r = sl_gguf_open(sl_map_data(file->map), sl_map_size(file->map), sl_map_path(file->map),
-            &file->gguf, reterr);
+    sl__gguf_source src = {.bytes = sl_map_data(file->map),
+            .n_bytes = sl_map_size(file->map),
+            .name = sl_map_path(file->map),
+            .read = read_map,
+            .ud = file->map};
+    int r = sl__gguf_open_source(&src, &file->gguf, reterr);
     if (r < 0 && r != SL_ENOMEM) {
         /* A file that shrank meanwhile read as zeros: say that, not what the zeros look like. */
         int changed = sl_map_check(file->map, reterr);
