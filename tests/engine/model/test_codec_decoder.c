@@ -1,26 +1,21 @@
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/mem.h"
+#include "codec_files.h"
 #include "engine/model/codec_decoder.h"
 #include "golden.h"
 #include "model_fixture.h"
 #include "stage_check.h"
 #include "test_support.h"
 
-#define F32_MODEL "golden/tiny-s2-f32.gguf"
-#define F16_MODEL "golden/tiny-s2-f16.gguf"
+#define F32_MODEL  "golden/tiny-s2-f32.gguf"
+#define F16_MODEL  "golden/tiny-s2-f16.gguf"
+#define TINY_MODEL "tiny/tiny-f16.gguf" /* 32 samples a frame: for long streams */
 
-/* Frames of codes, [book][frame] in the files, frame by frame for the decoder. */
-static int32_t *frame_major(const int32_t *codes, size_t n_books, size_t n_frames)
-{
-    int32_t *out = malloc(n_books * n_frames * sizeof *out);
-    assert_non_null(out);
-    for (size_t j = 0; j < n_books; j++) {
-        for (size_t t = 0; t < n_frames; t++) {
-            out[t * n_books + j] = codes[j * n_frames + t];
-        }
-    }
-    return out;
-}
+static const s2_build_options usual;
 
 static s2_codec_decoder *create(model_fixture *f, const s2_build_options *options)
 {
@@ -30,7 +25,7 @@ static s2_codec_decoder *create(model_fixture *f, const s2_build_options *option
     return d;
 }
 
-/* Pushes all frames in pieces of `stride`. */
+/* Decodes all frames as one stream from its beginning, in pieces of `stride`; free() the result. */
 static float *decode(const model_fixture *f, s2_codec_decoder *d, const int32_t *codes,
         size_t n_frames, size_t stride)
 {
@@ -39,16 +34,35 @@ static float *decode(const model_fixture *f, s2_codec_decoder *d, const int32_t 
     size_t n_samples = f->hp.codec.frame_samples;
     float *pcm = malloc(n_frames * n_samples * sizeof *pcm);
     assert_non_null(pcm);
+    s2_codec_decoder_reset(d);
     for (size_t t = 0; t < n_frames; t += stride) {
-        size_t n = n_frames - t < stride ? n_frames - t : stride;
-        assert_ok(s2_codec_decoder_push(
-                          d, codes + t * n_books, (uint32_t)n, pcm + t * n_samples, &err),
-                &err);
+        uint32_t n = (uint32_t)(n_frames - t < stride ? n_frames - t : stride);
+        assert_ok(
+                s2_codec_decoder_push(d, codes + t * n_books, n, pcm + t * n_samples, &err), &err);
     }
     return pcm;
 }
 
-static void check_stages(const char *model, bool is_standard, float tolerance)
+/* Codes of every value that the fast AR can emit, so some beyond the residual books. */
+static int32_t *make_codes(const model_fixture *f, size_t n_frames)
+{
+    size_t n = n_frames * f->hp.codec.n_codebooks;
+    int32_t *codes = malloc(n * sizeof *codes);
+    assert_non_null(codes);
+    uint32_t x = 12345;
+    for (size_t i = 0; i < n; i++) {
+        x = x * 1664525 + 1013904223;
+        codes[i] = (int32_t)((x >> 16) % f->hp.codebook_size);
+    }
+    return codes;
+}
+
+static void assert_same_bits(const float *a, const float *b, size_t n)
+{
+    assert_memory_equal(a, b, n * sizeof *a);
+}
+
+static void check_stages(const char *model, bool is_standard, size_t stride, float tolerance)
 {
     model_fixture f;
     stage_check check = {.prefix = "dec", .tolerance = tolerance};
@@ -57,15 +71,15 @@ static void check_stages(const char *model, bool is_standard, float tolerance)
     model_fixture_open(&f, model, 1);
     s2_codec_decoder *d = create(&f, &options);
     int32_t *books = golden_i32("dec.codes", NULL);
-    int32_t *codes = frame_major(books, 10, 48);
+    int32_t *codes = to_frame_major(books, 10, 48);
     size_t n_samples;
     float *want = golden_f32("dec.audio", &n_samples);
     assert_int_equal(n_samples, 48 * f.hp.codec.frame_samples);
-    float *pcm = decode(&f, d, codes, 48, 9);
+    float *pcm = decode(&f, d, codes, 48, stride);
     assert_int_equal(check.n_stages, 8); /* zq, post_module, upsample, model0 to model4 */
     float audio = largest_difference(pcm, want, n_samples);
-    print_message("%s%s: stages within %g, audio within %g\n", model,
-            is_standard ? " standard" : "", (double)check.worst, (double)audio);
+    print_message("%s%s by %zu: stages within %g, audio within %g\n", model,
+            is_standard ? " standard" : "", stride, (double)check.worst, (double)audio);
     assert_true(audio <= tolerance);
     free(pcm);
     free(want);
@@ -75,37 +89,413 @@ static void check_stages(const char *model, bool is_standard, float tolerance)
     model_fixture_close(&f);
 }
 
-static void test_stages_f32(void **state)
+static void test_stages(void **state)
 {
     (void)state;
-    check_stages(F32_MODEL, false, 2e-5F);
+    check_stages(F32_MODEL, false, 48, 2e-5F);
+    check_stages(F32_MODEL, false, 1, 2e-5F);
+    /* Weights that F16 holds exactly, and sums in F32: the F16 file is as good. */
+    check_stages(F16_MODEL, false, 48, 2e-5F);
 }
 
-static void test_stages_f16(void **state)
+static void test_stages_of_standard_operations(void **state)
 {
     (void)state;
-    check_stages(F16_MODEL, false, 2e-5F);
+    check_stages(F32_MODEL, true, 48, 2e-5F);
+    check_stages(F32_MODEL, true, 1, 2e-5F);
+    check_stages(F16_MODEL, true, 48, 5e-3F); /* ggml rounds activations to F16 here */
 }
 
-static void test_stages_standard_f32(void **state)
+static void check_generated(const char *model, const char *name, size_t n_columns, size_t n_frames)
 {
-    (void)state;
-    check_stages(F32_MODEL, true, 2e-5F);
+    model_fixture f;
+    char tensor[64];
+    size_t n;
+    model_fixture_open(&f, model, 1);
+    s2_codec_decoder *d = create(&f, &usual);
+    snprintf(tensor, sizeof tensor, "ar.%s.gen", name);
+    int32_t *columns = golden_i32(tensor, &n);
+    assert_int_equal(n, 11 * n_columns);
+    int32_t *all = to_frame_major(columns + n_columns, 10, n_columns); /* rows 1 to 10 */
+    snprintf(tensor, sizeof tensor, "ar.%s.gen_audio", name);
+    float *want = golden_f32(tensor, &n);
+    assert_int_equal(n, n_frames * f.hp.codec.frame_samples);
+    float *pcm = decode(&f, d, all, n_frames, n_frames);
+    assert_true(largest_difference(pcm, want, n) <= 2e-5F);
+    free(pcm);
+    free(want);
+    free(all);
+    free(columns);
+    s2_codec_decoder_free(&d);
+    model_fixture_close(&f);
 }
 
-static void test_stages_standard_f16(void **state)
+static void test_generated_audio(void **state)
 {
     (void)state;
-    check_stages(F16_MODEL, true, 5e-3F);
+    check_generated(F32_MODEL, "plain", 31, 30); /* the last column is the end token */
+    check_generated(F16_MODEL, "plain", 31, 30);
+    check_generated(F32_MODEL, "clone", 36, 36);
+    check_generated(F16_MODEL, "clone", 36, 36);
+}
+
+/* The existing engine rounds activations to F16 and has no 1e-9 in the snake. */
+static void check_existing_engine(const char *model, const char *golden)
+{
+    model_fixture f;
+    model_fixture_open(&f, model, 1);
+    s2_codec_decoder *d = create(&f, &usual);
+    json_t *root = read_json(golden);
+    const char *const names[][2] = {
+            {"plain_codes", "plain_pcm_full_decode"}, {"clone_codes", "clone_pcm_full_decode"}};
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *books = json_object_get(root, names[i][0]);
+        const json_t *want = json_object_get(root, names[i][1]);
+        size_t n_books = f.hp.codec.n_codebooks;
+        size_t n_frames = json_array_size(books) / n_books;
+        int32_t *codes = malloc(n_books * n_frames * sizeof *codes);
+        assert_non_null(codes);
+        for (size_t k = 0; k < n_books * n_frames; k++) {
+            codes[k % n_frames * n_books + k / n_frames] = (int32_t)json_number_at(books, k);
+        }
+        float *pcm = decode(&f, d, codes, n_frames, 7);
+        assert_int_equal(json_array_size(want), n_frames * f.hp.codec.frame_samples);
+        for (size_t k = 0; k < json_array_size(want); k++) {
+            assert_true(fabs((double)pcm[k] - json_number_at(want, k)) <= 1e-3);
+        }
+        free(pcm);
+        free(codes);
+    }
+    json_decref(root);
+    s2_codec_decoder_free(&d);
+    model_fixture_close(&f);
+}
+
+static void test_existing_engine_audio(void **state)
+{
+    (void)state;
+    check_existing_engine("tiny/tiny-f16.gguf", "tiny/golden-f16.json");
+    check_existing_engine("tiny/tiny-arf32.gguf", "tiny/golden-arf32.json");
+    check_existing_engine("tiny/tiny-q8_0.gguf", "tiny/golden-q8_0.json");
+}
+
+/* One case of the demo voice: samples 384, 1152, ... of the original in F32, five decimals. */
+static void check_demo_case(const model_fixture *f, s2_codec_decoder *d, const json_t *one)
+{
+    const json_t *books = json_object_get(one, "codes");
+    const json_t *want = json_object_get(one, "pcm_every_768");
+    size_t n_frames = json_array_size(want);
+    size_t n_books = json_array_size(books);
+    double squares = 0;
+    double worst = 0;
+    assert_int_equal(n_books, f->hp.codec.n_codebooks);
+    int32_t *codes = malloc(n_books * n_frames * sizeof *codes);
+    assert_non_null(codes);
+    for (size_t k = 0; k < n_books * n_frames; k++) {
+        const json_t *book = json_array_get(books, k % n_books);
+        codes[k] = (int32_t)json_number_at(book, k / n_books);
+    }
+    float *pcm = decode(f, d, codes, n_frames, 1);
+    for (size_t t = 0; t < n_frames; t++) {
+        worst = fmax(worst, fabs((double)pcm[t * 768 + 384] - json_number_at(want, t)));
+    }
+    for (size_t k = 0; k < n_frames * 768; k++) {
+        squares += (double)pcm[k] * (double)pcm[k];
+    }
+    double rms = sqrt(squares / (double)(n_frames * 768));
+    print_message("demo voice, %zu frames: within %g\n", n_frames, worst);
+    assert_true(worst <= 2e-5); /* 1e-5 of it is their rounding */
+    assert_true(fabs(rms - json_number_value(json_object_get(one, "pcm_rms"))) <= 1e-5);
+    free(pcm);
+    free(codes);
+}
+
+static void test_demo_voice(void **state)
+{
+    (void)state;
+    model_fixture f;
+    model_fixture_open(&f, "demo/demo-voice-f16.gguf", 1);
+    s2_codec_decoder *d = create(&f, &usual);
+    json_t *root = read_json("demo/golden-greedy.json");
+    const json_t *cases = json_object_get(root, "cases");
+    assert_int_equal(json_array_size(cases), 3);
+    for (size_t i = 0; i < 3; i++) {
+        check_demo_case(&f, d, json_array_get(cases, i));
+    }
+    json_decref(root);
+    s2_codec_decoder_free(&d);
+    model_fixture_close(&f);
+}
+
+/* 500 frames at once and in pieces; bit for bit, where the kernels promise it. */
+static void check_seams(const char *model, bool is_standard, size_t n_frames, float tolerance)
+{
+    static const size_t strides[] = {1, 3, 10, 21, 128};
+    model_fixture f;
+    s2_build_options options = {.is_standard = is_standard};
+    model_fixture_open(&f, model, 1);
+    s2_codec_decoder *d = create(&f, &options);
+    int32_t *codes = make_codes(&f, n_frames);
+    size_t n = n_frames * f.hp.codec.frame_samples;
+    float *whole = decode(&f, d, codes, n_frames, n_frames);
+    for (size_t i = 0; i < sizeof strides / sizeof strides[0]; i++) {
+        float *pieces = decode(&f, d, codes, n_frames, strides[i]);
+        float difference = largest_difference(pieces, whole, n);
+        print_message("%s%s by %zu: within %g of the whole\n", model,
+                is_standard ? " standard" : "", strides[i], (double)difference);
+        assert_true(difference <= tolerance);
+        free(pieces);
+    }
+    free(whole);
+    free(codes);
+    s2_codec_decoder_free(&d);
+    model_fixture_close(&f);
+}
+
+static void test_G4_21_pieces_equal_the_whole(void **state)
+{
+    (void)state;
+    check_seams(TINY_MODEL, false, 500, 0.0F);
+    check_seams(F32_MODEL, false, 60, 0.0F);
+    check_seams(F16_MODEL, false, 60, 0.0F);
+    check_seams("demo/demo-voice-f16.gguf", false, 24, 0.0F);
+    check_seams(F32_MODEL, true, 60, 2e-5F);
+}
+
+static void test_G4_27_any_number_of_frames(void **state)
+{
+    (void)state;
+    static const size_t counts[] = {2047, 2048, 2049, 5000};
+    model_fixture f;
+    model_fixture_open(&f, TINY_MODEL, 1);
+    s2_codec_decoder *d = create(&f, &usual);
+    size_t n_samples = f.hp.codec.frame_samples;
+    int32_t *codes = make_codes(&f, 5000);
+    size_t n_bytes = s2_codec_decoder_bytes(d);
+    float *longest = decode(&f, d, codes, 5000, 21);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        float *pcm = decode(&f, d, codes, counts[i], counts[i]);
+        assert_same_bits(pcm, longest, counts[i] * n_samples);
+        assert_int_equal(s2_codec_decoder_bytes(d), n_bytes);
+        free(pcm);
+    }
+    free(longest);
+    free(codes);
+    s2_codec_decoder_free(&d);
+    model_fixture_close(&f);
+}
+
+/* Far beyond the decoder's memory of 28 frames, equal codes give equal frames, however late. */
+static void test_late_frames_are_as_exact_as_early_ones(void **state)
+{
+    (void)state;
+    model_fixture f;
+    model_fixture_open(&f, TINY_MODEL, 1);
+    s2_codec_decoder *d = create(&f, &usual);
+    size_t n_samples = f.hp.codec.frame_samples;
+    int32_t *codes = calloc(3000 * f.hp.codec.n_codebooks, sizeof *codes);
+    assert_non_null(codes);
+    float *pcm = decode(&f, d, codes, 3000, 3000);
+    const float *early = pcm + 100 * n_samples;
+    assert_same_bits(early, pcm + 1017 * n_samples, n_samples);
+    assert_same_bits(early, pcm + 2999 * n_samples, n_samples);
+    free(pcm);
+    free(codes);
+    s2_codec_decoder_free(&d);
+    model_fixture_close(&f);
+}
+
+static void test_reset_is_as_good_as_new(void **state)
+{
+    (void)state;
+    model_fixture f;
+    model_fixture_open(&f, F16_MODEL, 1);
+    s2_codec_decoder *used = create(&f, &usual);
+    s2_codec_decoder *fresh = create(&f, &usual);
+    int32_t *codes = make_codes(&f, 40);
+    size_t n = 20 * f.hp.codec.frame_samples;
+    float *before = decode(&f, used, codes + 20 * 10, 20, 3);
+    float *after = decode(&f, used, codes, 20, 20); /* resets first */
+    float *want = decode(&f, fresh, codes, 20, 20);
+    assert_same_bits(after, want, n);
+    assert_true(largest_difference(before, want, n) > 1e-3F);
+    free(before);
+    free(after);
+    free(want);
+    free(codes);
+    s2_codec_decoder_free(&used);
+    s2_codec_decoder_free(&fresh);
+    model_fixture_close(&f);
+}
+
+/* Two streams over the same weights do not disturb each other. */
+static void test_streams_are_apart(void **state)
+{
+    (void)state;
+    model_fixture f;
+    sl_error err;
+    model_fixture_open(&f, F16_MODEL, 1);
+    s2_codec_decoder *a = create(&f, &usual);
+    s2_codec_decoder *b = create(&f, &usual);
+    int32_t *codes = make_codes(&f, 20);
+    size_t n_samples = f.hp.codec.frame_samples;
+    float *want = decode(&f, a, codes, 10, 10);
+    float *pcm = malloc(10 * n_samples * sizeof *pcm);
+    float *other = malloc(n_samples * sizeof *other);
+    assert_non_null(pcm);
+    assert_non_null(other);
+    s2_codec_decoder_reset(a);
+    for (size_t t = 0; t < 10; t++) {
+        assert_ok(s2_codec_decoder_push(a, codes + t * 10, 1, pcm + t * n_samples, &err), &err);
+        assert_ok(s2_codec_decoder_push(b, codes + (19 - t) * 10, 1, other, &err), &err);
+    }
+    assert_same_bits(pcm, want, 10 * n_samples);
+    free(other);
+    free(pcm);
+    free(want);
+    free(codes);
+    s2_codec_decoder_free(&a);
+    s2_codec_decoder_free(&b);
+    model_fixture_close(&f);
+}
+
+static void test_threads_do_not_matter(void **state)
+{
+    (void)state;
+    float *want = NULL;
+    for (int n_threads = 1; n_threads <= 3; n_threads++) {
+        model_fixture f;
+        model_fixture_open(&f, F16_MODEL, n_threads);
+        s2_codec_decoder *d = create(&f, &usual);
+        int32_t *codes = make_codes(&f, 9);
+        float *pcm = decode(&f, d, codes, 9, 9);
+        if (want) {
+            assert_same_bits(pcm, want, 9 * f.hp.codec.frame_samples);
+            free(pcm);
+        } else {
+            want = pcm;
+        }
+        free(codes);
+        s2_codec_decoder_free(&d);
+        model_fixture_close(&f);
+    }
+    free(want);
+}
+
+static void test_codes_are_clamped(void **state)
+{
+    (void)state;
+    model_fixture f;
+    model_fixture_open(&f, F16_MODEL, 1);
+    s2_codec_decoder *d = create(&f, &usual);
+    int32_t wild[2 * 10];
+    int32_t tame[2 * 10];
+    for (size_t i = 0; i < 2 * 10; i++) {
+        bool is_large = i < 10;
+        int32_t last =
+                (int32_t)(i % 10 == 0 ? f.hp.codec.semantic_size : f.hp.codec.residual_size) - 1;
+        wild[i] = is_large ? (i % 2 ? INT32_MAX : last + 1) : (i % 2 ? INT32_MIN : -1);
+        tame[i] = is_large ? last : 0;
+    }
+    float *a = decode(&f, d, wild, 2, 1);
+    float *b = decode(&f, d, tame, 2, 1);
+    assert_same_bits(a, b, 2 * f.hp.codec.frame_samples);
+    free(a);
+    free(b);
+    s2_codec_decoder_free(&d);
+    model_fixture_close(&f);
+}
+
+static void test_refuses_no_frames(void **state)
+{
+    (void)state;
+    model_fixture f;
+    sl_error err;
+    int32_t code = 0;
+    float sample = 0.0F;
+    model_fixture_open(&f, F16_MODEL, 1);
+    s2_codec_decoder *d = create(&f, &usual);
+    assert_int_equal(s2_codec_decoder_push(d, &code, 0, &sample, &err), SL_EINVAL);
+    assert_true(s2_codec_decoder_bytes(d) > 0);
+    s2_codec_decoder_free(&d);
+    assert_null(d);
+    s2_codec_decoder_free(&d);
+    s2_codec_decoder_free(NULL);
+    model_fixture_close(&f);
+}
+
+/* A model whose tensor cannot be computed is refused by name. */
+static void check_damage(const char *from, const char *to, int32_t type, const char *found)
+{
+    model_fixture f;
+    sl_error err;
+    s2_codec_decoder *d = NULL;
+    char *dir = test_dir_create();
+    open_damaged(&f, dir, from, to, type);
+    assert_int_equal(s2_codec_decoder_create(&f.hp, f.weights, &f.compute, &d, &err), SL_EFORMAT);
+    assert_null(d);
+    if (!strstr(err.msg, from) || !strstr(err.msg, found)) {
+        fail_msg("\"%s\" names neither %s nor %s", err.msg, from, found);
+    }
+    model_fixture_close(&f);
+    test_dir_remove(dir);
+}
+
+static void test_G4_24_types_that_are_not_computed(void **state)
+{
+    (void)state;
+    const int32_t i32 = 26; /* GGML_TYPE_I32, four bytes as F32 */
+    check_damage("c.decoder.model.2.block.3.block.1.conv.weight", NULL, i32, "i32");
+    check_damage("c.decoder.model.1.block.1.conv.weight", NULL, i32, "i32");
+    check_damage("c.decoder.model.5.alpha", NULL, i32, "i32");
+    check_damage("c.quantizer.upsample.1.1.gamma", NULL, i32, "i32");
+    check_damage("c.quantizer.post_module.layers.1.feed_forward.w2.weight", NULL, i32, "i32");
+    check_damage("c.quantizer.quantizer.quantizers.3.codebook.weight", NULL, i32, "i32");
+    check_damage("c.quantizer.quantizer.quantizers.3.out_proj.weight", NULL, i32, "i32");
+    check_damage("c.decoder.model.3.block.2.block.3.conv.bias",
+            "c.decoder.model.3.block.2.block.3.conv.xxxx", -1, "missing");
+    check_damage("c.quantizer.semantic_quantizer.quantizers.0.out_proj.bias",
+            "c.quantizer.semantic_quantizer.quantizers.0.out_proj.xxxx", -1, "missing");
+}
+
+static void test_memory_runs_out(void **state)
+{
+    (void)state;
+    model_fixture f;
+    sl_error err;
+    s2_codec_decoder *d = NULL;
+    int n_failed = 0;
+    model_fixture_open(&f, F16_MODEL, 1);
+    for (long i = 0; !d; i++) {
+        sl__mem_fail_after(i);
+        int r = s2_codec_decoder_create(&f.hp, f.weights, &f.compute, &d, &err);
+        sl__mem_fail_after(-1);
+        assert_true(d ? r == 0 : r == SL_ENOMEM);
+        n_failed += r < 0;
+    }
+    assert_true(n_failed > 3);
+    s2_codec_decoder_free(&d);
+    model_fixture_close(&f);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test(test_stages_standard_f32),
-            cmocka_unit_test(test_stages_standard_f16),
-            cmocka_unit_test(test_stages_f32),
-            cmocka_unit_test(test_stages_f16),
+            cmocka_unit_test(test_stages),
+            cmocka_unit_test(test_stages_of_standard_operations),
+            cmocka_unit_test(test_generated_audio),
+            cmocka_unit_test(test_existing_engine_audio),
+            cmocka_unit_test(test_demo_voice),
+            cmocka_unit_test(test_G4_21_pieces_equal_the_whole),
+            cmocka_unit_test(test_G4_27_any_number_of_frames),
+            cmocka_unit_test(test_late_frames_are_as_exact_as_early_ones),
+            cmocka_unit_test(test_reset_is_as_good_as_new),
+            cmocka_unit_test(test_streams_are_apart),
+            cmocka_unit_test(test_threads_do_not_matter),
+            cmocka_unit_test(test_codes_are_clamped),
+            cmocka_unit_test(test_refuses_no_frames),
+            cmocka_unit_test(test_G4_24_types_that_are_not_computed),
+            cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,10 @@
-#include <jansson.h>
 #include <math.h>
-#include <sndfile.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "codec_files.h"
 #include "engine/model/codec_encoder.h"
 #include "golden.h"
 #include "model_fixture.h"
@@ -14,21 +13,6 @@
 
 #define F32_MODEL "golden/tiny-s2-f32.gguf"
 #define F16_MODEL "golden/tiny-s2-f16.gguf"
-
-static float *read_wav(const char *name, size_t *ret_n)
-{
-    char path[512];
-    SF_INFO info = {0};
-    SNDFILE *f = sf_open(test_data(path, sizeof path, name), SFM_READ, &info);
-    assert_non_null(f);
-    assert_int_equal(info.channels, 1);
-    float *samples = malloc((size_t)info.frames * sizeof *samples);
-    assert_non_null(samples);
-    assert_int_equal(sf_readf_float(f, samples, info.frames), info.frames);
-    sf_close(f);
-    *ret_n = (size_t)info.frames;
-    return samples;
-}
 
 static s2_codec_encoder *create(model_fixture *f, const s2_build_options *options)
 {
@@ -162,14 +146,12 @@ static void test_existing_engine_codes(void **state)
     };
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
         model_fixture f;
-        char path[512];
         size_t n;
-        json_error_t jerr;
         sl_error err;
         s2_build_options options = {0};
         model_fixture_open(&f, models[i][0], 1);
         s2_codec_encoder *e = create(&f, &options);
-        json_t *root = json_load_file(test_data(path, sizeof path, models[i][1]), 0, &jerr);
+        json_t *root = read_json(models[i][1]);
         json_t *want = json_object_get(root, "ref_codes");
         float *samples = read_wav("tiny/ref.wav", &n);
         uint32_t n_frames = s2_codec_encoder_n_frames(e, n);
@@ -180,7 +162,7 @@ static void test_existing_engine_codes(void **state)
         assert_ok(s2_codec_encoder_run(e, samples, n, codes, &err), &err);
         for (size_t k = 0; k < n_books * n_frames; k++) {
             if (k % n_frames < n / f.hp.codec.frame_samples) {
-                assert_int_equal(codes[k], json_integer_value(json_array_get(want, k)));
+                assert_int_equal(codes[k], (int32_t)json_number_at(want, k));
             }
         }
         free(codes);
@@ -189,6 +171,45 @@ static void test_existing_engine_codes(void **state)
         s2_codec_encoder_free(&e);
         model_fixture_close(&f);
     }
+}
+
+/*
+ * The expected codes were computed in reduced precision and without silence behind the recording: the last
+ * frame differs, and near ties between 1024 entries fall otherwise in a few frames.
+ */
+static void test_demo_voice(void **state)
+{
+    (void)state;
+    model_fixture f;
+    sl_error err;
+    size_t n;
+    size_t n_same = 0;
+    s2_build_options options = {0};
+    model_fixture_open(&f, "demo/demo-voice-f16.gguf", 1);
+    s2_codec_encoder *e = create(&f, &options);
+    json_t *root = read_json("demo/golden-greedy.json");
+    const json_t *one = json_array_get(json_object_get(root, "cases"), 2);
+    const json_t *want = json_object_get(one, "reference_codes");
+    float *samples = read_wav("demo/ref-rms.wav", &n);
+    size_t n_frames = s2_codec_encoder_n_frames(e, n);
+    int32_t *codes = malloc(10 * n_frames * sizeof *codes);
+    assert_non_null(codes);
+    assert_ok(s2_codec_encoder_run(e, samples, n, codes, &err), &err);
+    assert_int_equal(json_array_size(want), 10);
+    for (size_t k = 0; k < 10 * n_frames; k++) {
+        const json_t *book = json_array_get(want, k / n_frames);
+        assert_int_equal(json_array_size(book), n_frames);
+        if (k % n_frames < n_frames - 1) {
+            n_same += codes[k] == (int32_t)json_number_at(book, k % n_frames);
+        }
+    }
+    print_message("demo voice: %zu of %zu codes equal\n", n_same, 10 * (n_frames - 1));
+    assert_true(n_same * 100 >= 95 * 10 * (n_frames - 1));
+    free(codes);
+    free(samples);
+    json_decref(root);
+    s2_codec_encoder_free(&e);
+    model_fixture_close(&f);
 }
 
 static void test_refuses_bad_samples(void **state)
@@ -242,6 +263,7 @@ int main(void)
             cmocka_unit_test(test_recordings_standard),
             cmocka_unit_test(test_short_recordings),
             cmocka_unit_test(test_existing_engine_codes),
+            cmocka_unit_test(test_demo_voice),
             cmocka_unit_test(test_refuses_bad_samples),
             cmocka_unit_test(test_memory_runs_out),
     };
