@@ -173,8 +173,8 @@ static int parse_header(const char *data, size_t n_bytes, const char *name, npy_
 int npy_parse_codes(const char *data, size_t n_bytes, const char *name, uint32_t n_codebooks,
         int32_t max_code, int32_t **ret_codes, uint32_t *ret_n_frames, sl_error *reterr)
 {
-    npy_header header;
-    const char *values;
+    npy_header header = {NULL, 0};
+    const char *values = NULL;
     uint64_t dims[2] = {0, 0};
     int r = parse_header(data, n_bytes, name, &header, &values, reterr);
     if (r < 0) {

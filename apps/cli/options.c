@@ -272,6 +272,7 @@ int opt_parse(
     opterr = 0;
     optind = 0; /* glibc: start anew, also after another line */
     for (;;) {
+        /* NOLINTNEXTLINE(concurrency-mt-unsafe): one parse at a time, see options.h */
         int opt = getopt_long(argc, argv, t.shorts, t.longs, NULL);
         if (opt == -1) {
             break;
