@@ -145,7 +145,7 @@ struct ggml_tensor *s2_ar_layer_build(s2_graph *g, const s2_ar_hparams *hp,
     int64_t kv_row = (int64_t)hp->n_head_kv * hp->head_dim;
 
     struct ggml_tensor *a = s2_nn_rms_norm(g, x, layer->attn_norm, hp->rms_eps);
-    struct ggml_tensor *qkv = ggml_mul_mat(ctx, layer->wqkv, a);
+    struct ggml_tensor *qkv = s2_nn_linear(g, layer->wqkv, a);
     struct ggml_tensor *q =
             ggml_view_3d(ctx, qkv, hp->head_dim, hp->n_head, n, head_bytes, qkv->nb[1], 0);
     struct ggml_tensor *k = ggml_view_3d(ctx, qkv, hp->head_dim, hp->n_head_kv, n, head_bytes,
@@ -164,7 +164,7 @@ struct ggml_tensor *s2_ar_layer_build(s2_graph *g, const s2_ar_hparams *hp,
     ggml_build_forward_expand(g->cgraph, ggml_set_rows(ctx, kv->k, k, in->pos));
     ggml_build_forward_expand(g->cgraph, ggml_set_rows(ctx, kv->v, v, in->pos));
 
-    struct ggml_tensor *h = ggml_mul_mat(ctx, layer->wo, attend(g, hp, kv, in, q));
+    struct ggml_tensor *h = s2_nn_linear(g, layer->wo, attend(g, hp, kv, in, q));
     h = ggml_add(ctx, h, x);
     struct ggml_tensor *f = s2_nn_rms_norm(g, h, layer->ffn_norm, hp->rms_eps);
     return ggml_add(ctx, s2_nn_swiglu_ffn(g, f, layer->w1, layer->w3, layer->w2), h);

@@ -84,7 +84,7 @@ static struct ggml_tensor *build_hidden(const s2_fast_ar *ar, fast_graph *fg)
     ggml_set_input(fg->hidden);
     struct ggml_tensor *x = fg->hidden;
     if (ar->project_in) {
-        x = ggml_mul_mat(ctx, ar->project_in, x);
+        x = s2_nn_linear(&fg->g, ar->project_in, x);
     }
     if (ar->project_bias) {
         x = ggml_add(ctx, x, s2_nn_f32(&fg->g, ar->project_bias));
@@ -120,7 +120,7 @@ static int build_graph(
     struct ggml_tensor *last =
             ggml_view_2d(g->ctx, x, hp->n_embd, 1, x->nb[1], (size_t)(n - 1) * x->nb[1]);
     last = s2_nn_rms_norm(g, last, ar->norm, hp->rms_eps);
-    fg->logits = ggml_mul_mat(g->ctx, ar->output, last);
+    fg->logits = s2_nn_linear(g, ar->output, last);
     ggml_set_output(fg->logits);
     ggml_build_forward_expand(g->cgraph, fg->logits);
     return s2_graph_alloc(g, reterr);

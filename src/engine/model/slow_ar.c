@@ -219,8 +219,8 @@ static void build_head(const s2_slow_ar *ar, slow_graph *sg, struct ggml_tensor 
     struct ggml_tensor *end_row =
             ggml_view_2d(g->ctx, e, e->ne[0], 1, e->nb[1], (size_t)ar->end_token * e->nb[1]);
     sg->hidden = add_output(g, s2_nn_rms_norm(g, last, ar->norm, hp->rms_eps));
-    sg->semantic = add_output(g, ggml_mul_mat(g->ctx, semantic_rows, sg->hidden));
-    sg->end = add_output(g, ggml_mul_mat(g->ctx, end_row, sg->hidden));
+    sg->semantic = add_output(g, s2_nn_linear(g, semantic_rows, sg->hidden));
+    sg->end = add_output(g, s2_nn_linear(g, end_row, sg->hidden));
 }
 
 static int build_graph(

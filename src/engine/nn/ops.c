@@ -1,5 +1,7 @@
 #include "engine/nn/ops.h"
 
+#include "engine/nn/build.h"
+
 struct ggml_tensor *s2_nn_f32(s2_graph *g, struct ggml_tensor *t)
 {
     if (t->type == GGML_TYPE_F32) {
@@ -25,10 +27,20 @@ struct ggml_tensor *s2_nn_rope(
             0.0f, 1.0f, 0.0f, 0.0f);
 }
 
+struct ggml_tensor *s2_nn_linear(s2_graph *g, struct ggml_tensor *weight, struct ggml_tensor *x)
+{
+    const s2_build_options options = {0};
+    s2_build b = s2_build_begin(g, &options);
+    if (weight->type == GGML_TYPE_F16 || weight->type == GGML_TYPE_F32) {
+        return s2_build_linear(&b, weight, NULL, x);
+    }
+    return ggml_mul_mat(g->ctx, weight, x);
+}
+
 struct ggml_tensor *s2_nn_swiglu_ffn(s2_graph *g, struct ggml_tensor *x, struct ggml_tensor *w1,
         struct ggml_tensor *w3, struct ggml_tensor *w2)
 {
-    struct ggml_tensor *gate = ggml_mul_mat(g->ctx, w1, x);
-    struct ggml_tensor *up = ggml_mul_mat(g->ctx, w3, x);
-    return ggml_mul_mat(g->ctx, w2, ggml_swiglu_split(g->ctx, gate, up));
+    struct ggml_tensor *gate = s2_nn_linear(g, w1, x);
+    struct ggml_tensor *up = s2_nn_linear(g, w3, x);
+    return s2_nn_linear(g, w2, ggml_swiglu_split(g->ctx, gate, up));
 }

@@ -22,6 +22,12 @@ struct ggml_tensor *s2_nn_rms_norm(
 struct ggml_tensor *s2_nn_rope(
         s2_graph *g, struct ggml_tensor *x, struct ggml_tensor *pos, float base);
 
+/*
+ * W x: W [n_in, n_out], x [n_in, n]. With halves and floats the activations stay F32, which ggml's CPU
+ * product would round to halves: near ties are then decided as the original decides them.
+ */
+struct ggml_tensor *s2_nn_linear(s2_graph *g, struct ggml_tensor *weight, struct ggml_tensor *x);
+
 /* w2(silu(w1 x) * (w3 x)). x: [n_embd, n]. */
 struct ggml_tensor *s2_nn_swiglu_ffn(s2_graph *g, struct ggml_tensor *x, struct ggml_tensor *w1,
         struct ggml_tensor *w3, struct ggml_tensor *w2);

@@ -1,6 +1,6 @@
 /*
- * The fast AR against the original's logits for ten given frames. Its cache is F32, so the F32 file agrees
- * to float noise; F16 weights round activations in every product.
+ * The fast AR against the original's logits for ten given frames. Its cache is F32, so both files agree
+ * to float noise, and F16 weights are widened.
  */
 #include "engine/model/fast_ar.h"
 
@@ -51,7 +51,7 @@ static void test_logits_equal_the_original(void **state)
 {
     (void)state;
     assert_true(largest_over_frames("golden/tiny-s2-f32.gguf", 1) <= 1e-4f);
-    assert_true(largest_over_frames("golden/tiny-s2-f16.gguf", 2) <= 1.3e-2f);
+    assert_true(largest_over_frames("golden/tiny-s2-f16.gguf", 2) <= 1e-4f);
 }
 
 static void test_codes_out_of_range_are_refused(void **state)

@@ -1,8 +1,8 @@
 /*
  * The slow AR against the original's numbers (tests/data/golden), with F32 and F16 weights.
  *
- * Tolerances on logits of standard deviation 4: float noise is 2e-5; F16 weights round activations in every
- * product, 1.3e-2.
+ * Tolerance on logits of standard deviation 4: the original itself differs by 2e-5 between two builds; F16
+ * weights are widened, so that both files compute the same.
  */
 #include "engine/model/slow_ar.h"
 
@@ -124,7 +124,7 @@ static void test_logits_and_hidden_equal_the_original(void **state)
     (void)state;
     static const tolerance tols[] = {
             {"golden/tiny-s2-f32.gguf", 1e-4f, 1e-4f, 3e-5f},
-            {"golden/tiny-s2-f16.gguf", 1.3e-2f, 1.3e-2f, 3e-3f},
+            {"golden/tiny-s2-f16.gguf", 1e-4f, 1e-4f, 3e-5f},
     };
     static const char *const prompts[] = {"plain", "clone", "long"};
     for (size_t i = 0; i < 2; i++) {
