@@ -24,7 +24,9 @@ struct ggml_tensor *s2_build_rows(const s2_build *b, struct ggml_tensor *signal)
 
 struct ggml_tensor *s2_build_contiguous(const s2_build *b, struct ggml_tensor *signal)
 {
-    return ggml_is_contiguous(signal) ? signal : ggml_cont(b->ctx, signal);
+    /* A single column counts as contiguous whatever its stride, which element-wise operations refuse. */
+    bool is_plain = ggml_is_contiguous(signal) && signal->nb[0] == ggml_type_size(signal->type);
+    return is_plain ? signal : ggml_cont(b->ctx, signal);
 }
 
 void s2_build_stage(const s2_build *b, struct ggml_tensor *t, const char *stage)
