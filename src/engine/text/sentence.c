@@ -301,7 +301,7 @@ static bool is_label(const char *p, size_t n)
     return is_one_of(words, sizeof words / sizeof words[0], p, n);
 }
 
-/* Letters in groups of at most three with stops between them: e.g, U.S, Ph.D */
+/* Letters in groups of at most two with stops between them: e.g, U.S, Ph.D */
 static bool has_inner_stops(const char *p, size_t n)
 {
     size_t n_stops = 0;
@@ -310,7 +310,7 @@ static bool has_inner_stops(const char *p, size_t n)
         bool is_stop = p[i] == '.';
         bool is_letter = s2_char_class_of((unsigned char)p[i]) == S2_CHAR_LETTER;
         n_letters = is_stop ? 0 : n_letters + 1;
-        if ((!is_stop && !is_letter) || (unsigned char)p[i] >= 0x80 || n_letters > 3) {
+        if ((!is_stop && !is_letter) || (unsigned char)p[i] >= 0x80 || n_letters > 2) {
             return false;
         }
         n_stops += is_stop;

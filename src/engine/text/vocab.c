@@ -26,7 +26,8 @@ typedef struct reader {
 } reader;
 
 /* What was found at a node, for messages: a string or number itself, else its kind. */
-static const char *describe(const s2_json_node *node, char *buf, size_t buf_bytes)
+static const char *describe(
+        const s2_json_doc *doc, const s2_json_node *node, char *buf, size_t buf_bytes)
 {
     char text[96];
     if (!node || (node->kind != S2_JSON_STRING && node->kind != S2_JSON_NUMBER)) {
@@ -36,7 +37,8 @@ static const char *describe(const s2_json_node *node, char *buf, size_t buf_byte
                                                       : s2_json_kind_name(node));
         return buf;
     }
-    sl__quote(text, sizeof text, node->p, node->n);
+    sl_span span = s2_json_span(doc, node);
+    sl__quote(text, sizeof text, span.p, span.n);
     snprintf(buf, buf_bytes, node->kind == S2_JSON_STRING ? "\"%s\"" : "%s", text);
     return buf;
 }
@@ -47,7 +49,7 @@ static int unsupported(
     char found[128];
     return s2_json_fail(rd->doc, node, SL_EUNSUPPORTED, rd->reterr,
             "%s is %s, needed %s (the tokenizer of Qwen3 or S2)", field,
-            describe(node, found, sizeof found), needed);
+            describe(rd->doc, node, found, sizeof found), needed);
 }
 
 static bool is_absent(const s2_json_node *node)
@@ -61,9 +63,10 @@ static bool is_off(const s2_json_node *node)
 }
 
 /* null, absent, or a number that is zero */
-static bool is_zero(const s2_json_node *node)
+static bool is_zero(const s2_json_doc *doc, const s2_json_node *node)
 {
-    return is_absent(node) || (node->kind == S2_JSON_NUMBER && strspn(node->p, "0.") >= node->n);
+    return is_absent(node) ||
+           (node->kind == S2_JSON_NUMBER && strspn(s2_json_span(doc, node).p, "0.") >= node->n);
 }
 
 static int check_model(const reader *rd, const s2_json_node *model)
@@ -71,11 +74,11 @@ static int check_model(const reader *rd, const s2_json_node *model)
     const s2_json_doc *doc = rd->doc;
     static const char *const affixes[] = {"continuing_subword_prefix", "end_of_word_suffix"};
     const s2_json_node *type = s2_json_get(doc, model, "type");
-    if (!s2_json_is_str(type, "BPE")) {
+    if (!s2_json_is_str(doc, type, "BPE")) {
         return unsupported(rd, type, "model.type", "\"BPE\"");
     }
     const s2_json_node *dropout = s2_json_get(doc, model, "dropout");
-    if (!is_zero(dropout)) {
+    if (!is_zero(doc, dropout)) {
         return unsupported(rd, dropout, "model.dropout", "null");
     }
     const s2_json_node *fallback = s2_json_get(doc, model, "byte_fallback");
@@ -88,7 +91,7 @@ static int check_model(const reader *rd, const s2_json_node *model)
     }
     for (size_t k = 0; k < sizeof affixes / sizeof affixes[0]; k++) {
         const s2_json_node *affix = s2_json_get(doc, model, affixes[k]);
-        if (!is_absent(affix) && !s2_json_is_str(affix, "")) {
+        if (!is_absent(affix) && !s2_json_is_str(doc, affix, "")) {
             return unsupported(rd, affix, affixes[k], "an empty string");
         }
     }
@@ -97,12 +100,13 @@ static int check_model(const reader *rd, const s2_json_node *model)
 
 static int check_normalizer(const reader *rd, const s2_json_node *root)
 {
-    const s2_json_node *normalizer = s2_json_get(rd->doc, root, "normalizer");
+    const s2_json_doc *doc = rd->doc;
+    const s2_json_node *normalizer = s2_json_get(doc, root, "normalizer");
     if (is_absent(normalizer)) {
         return 0;
     }
-    const s2_json_node *type = s2_json_get(rd->doc, normalizer, "type");
-    if (!s2_json_is_str(type, "NFC")) {
+    const s2_json_node *type = s2_json_get(doc, normalizer, "type");
+    if (!s2_json_is_str(doc, type, "NFC")) {
         return unsupported(rd, type ? type : normalizer, "normalizer", "\"NFC\" or null");
     }
     rd->vocab->has_nfc = true;
@@ -117,14 +121,14 @@ static int check_split(const reader *rd, const s2_json_node *split)
     const s2_json_node *regex = s2_json_get(doc, pattern, "Regex");
     const s2_json_node *behavior = s2_json_get(doc, split, "behavior");
     const s2_json_node *invert = s2_json_get(doc, split, "invert");
-    if (!s2_json_is_str(type, "Split")) {
+    if (!s2_json_is_str(doc, type, "Split")) {
         return unsupported(rd, type ? type : split, "the first pre-tokenizer", "\"Split\"");
     }
-    if (!s2_json_is_str(regex, s2_split_pattern)) {
+    if (!s2_json_is_str(doc, regex, s2_split_pattern)) {
         return unsupported(
                 rd, regex ? regex : split, "the split pattern", "that of Qwen2 and Qwen3");
     }
-    if (!s2_json_is_str(behavior, "Isolated")) {
+    if (!s2_json_is_str(doc, behavior, "Isolated")) {
         return unsupported(rd, behavior, "the split behavior", "\"Isolated\"");
     }
     return is_off(invert) ? 0 : unsupported(rd, invert, "invert of the split", "false");
@@ -133,12 +137,13 @@ static int check_split(const reader *rd, const s2_json_node *split)
 static int check_byte_level(const reader *rd, const s2_json_node *level)
 {
     static const char *const flags[] = {"add_prefix_space", "use_regex"};
-    const s2_json_node *type = s2_json_get(rd->doc, level, "type");
-    if (!s2_json_is_str(type, "ByteLevel")) {
+    const s2_json_doc *doc = rd->doc;
+    const s2_json_node *type = s2_json_get(doc, level, "type");
+    if (!s2_json_is_str(doc, type, "ByteLevel")) {
         return unsupported(rd, type ? type : level, "the second pre-tokenizer", "\"ByteLevel\"");
     }
     for (size_t k = 0; k < sizeof flags / sizeof flags[0]; k++) {
-        const s2_json_node *flag = s2_json_get(rd->doc, level, flags[k]);
+        const s2_json_node *flag = s2_json_get(doc, level, flags[k]);
         /* Both are true when they are absent. */
         if (!flag || flag->kind != S2_JSON_FALSE) {
             return unsupported(rd, flag ? flag : level, flags[k], "false");
@@ -149,10 +154,11 @@ static int check_byte_level(const reader *rd, const s2_json_node *level)
 
 static int check_pre_tokenizer(const reader *rd, const s2_json_node *root)
 {
-    const s2_json_node *pre = s2_json_get(rd->doc, root, "pre_tokenizer");
-    const s2_json_node *type = s2_json_get(rd->doc, pre, "type");
-    const s2_json_node *list = s2_json_get(rd->doc, pre, "pretokenizers");
-    if (!s2_json_is_str(type, "Sequence")) {
+    const s2_json_doc *doc = rd->doc;
+    const s2_json_node *pre = s2_json_get(doc, root, "pre_tokenizer");
+    const s2_json_node *type = s2_json_get(doc, pre, "type");
+    const s2_json_node *list = s2_json_get(doc, pre, "pretokenizers");
+    if (!s2_json_is_str(doc, type, "Sequence")) {
         return unsupported(rd, type ? type : pre, "pre_tokenizer", "\"Sequence\"");
     }
     if (!list || list->kind != S2_JSON_ARRAY || list->n != 2) {
@@ -160,7 +166,7 @@ static int check_pre_tokenizer(const reader *rd, const s2_json_node *root)
     }
     const s2_json_node *split = s2_json_first(list);
     int r = check_split(rd, split);
-    return r < 0 ? r : check_byte_level(rd, s2_json_next(rd->doc, split));
+    return r < 0 ? r : check_byte_level(rd, s2_json_next(doc, split));
 }
 
 /* An id that no other token has; marks it. */
@@ -168,10 +174,10 @@ static int take_id(reader *rd, const s2_json_node *node, int32_t *ret_id)
 {
     int64_t id = 0;
     char found[128];
-    if (!s2_json_int(node, &id) || id < 0 || id >= MAX_IDS) {
+    if (!s2_json_int(rd->doc, node, &id) || id < 0 || id >= MAX_IDS) {
         return s2_json_fail(rd->doc, node, SL_EFORMAT, rd->reterr,
                 "a token id is %s, needed a whole number from 0 to %d",
-                describe(node, found, sizeof found), MAX_IDS - 1);
+                describe(rd->doc, node, found, sizeof found), MAX_IDS - 1);
     }
     unsigned bit = 1u << (id % 8);
     if (rd->seen[id / 8] & bit) {
@@ -199,10 +205,10 @@ static int read_tokens(reader *rd, const s2_json_node *tokens)
         int32_t id = 0;
         r = take_id(rd, value, &id);
         if (r == 0) {
-            r = s2_strmap_add(&rd->ids, s2_json_span(key), (uint32_t)id, rd->reterr);
+            r = s2_strmap_add(&rd->ids, s2_json_span(rd->doc, key), (uint32_t)id, rd->reterr);
         }
         rd->longest = key->n > rd->longest ? key->n : rd->longest;
-        key = k + 1 < tokens->n ? s2_json_next(rd->doc, value) : key;
+        key = s2_json_next(rd->doc, value);
     }
     return r;
 }
@@ -246,19 +252,19 @@ static bool merge_sides(
     if (merge->kind == S2_JSON_ARRAY && merge->n == 2) {
         const s2_json_node *a = s2_json_first(merge);
         const s2_json_node *b = s2_json_next(doc, a);
-        *ret_left = s2_json_span(a);
-        *ret_right = s2_json_span(b);
+        *ret_left = s2_json_span(doc, a);
+        *ret_right = s2_json_span(doc, b);
         return a->kind == S2_JSON_STRING && b->kind == S2_JSON_STRING;
     }
-    const char *blank =
-            merge->kind == S2_JSON_STRING && merge->n > 0 ? memchr(merge->p, ' ', merge->n) : NULL;
-    if (!blank) {
+    sl_span both = s2_json_span(doc, merge);
+    const char *blank = both.n > 0 ? memchr(both.p, ' ', both.n) : NULL;
+    if (merge->kind != S2_JSON_STRING || !blank) {
         return false;
     }
-    size_t n_left = (size_t)(blank - merge->p);
-    *ret_left = (sl_span){merge->p, n_left};
-    *ret_right = (sl_span){blank + 1, merge->n - n_left - 1};
-    return !memchr(blank + 1, ' ', merge->n - n_left - 1);
+    size_t n_left = (size_t)(blank - both.p);
+    *ret_left = (sl_span){both.p, n_left};
+    *ret_right = (sl_span){blank + 1, both.n - n_left - 1};
+    return !memchr(blank + 1, ' ', both.n - n_left - 1);
 }
 
 /* Looks up a, b and ab; false if one is no token. buf has room for the longest token. */
@@ -312,7 +318,7 @@ static int read_merges(const reader *rd, const s2_json_node *merges)
     const s2_json_node *merge = s2_json_first(merges);
     for (uint32_t k = 0; r == 0 && k < merges->n; k++) {
         r = read_merge(rd, merge, buf);
-        merge = k + 1 < merges->n ? s2_json_next(rd->doc, merge) : merge;
+        merge = s2_json_next(rd->doc, merge);
     }
     sl__free(buf);
     return r;
@@ -325,14 +331,14 @@ static int added_id(
     const s2_json_node *node = s2_json_get(rd->doc, token, "id");
     uint32_t in_vocab = 0;
     int64_t id = 0;
-    if (!s2_strmap_find(&rd->ids, s2_json_span(content), &in_vocab)) {
+    if (!s2_strmap_find(&rd->ids, s2_json_span(rd->doc, content), &in_vocab)) {
         return take_id(rd, node ? node : token, ret_id);
     }
-    if (!s2_json_int(node, &id) || id != (int64_t)in_vocab) {
+    if (!s2_json_int(rd->doc, node, &id) || id != (int64_t)in_vocab) {
         char found[128];
         return s2_json_fail(rd->doc, node ? node : token, SL_EFORMAT, rd->reterr,
                 "the id of an added token is %s, but model.vocab says %u",
-                describe(node, found, sizeof found), (unsigned)in_vocab);
+                describe(rd->doc, node, found, sizeof found), (unsigned)in_vocab);
     }
     *ret_id = (int32_t)in_vocab;
     return 0;
@@ -366,7 +372,8 @@ static int read_added(reader *rd, const s2_json_node *token, size_t *n_spelled)
     const s2_json_node *content = s2_json_get(rd->doc, token, "content");
     const s2_json_node *normalized = s2_json_get(rd->doc, token, "normalized");
     bool is_raw = is_off(normalized) || !rd->vocab->has_nfc;
-    if (!is_raw && !s2_nfc_is_plain(content->p, content->n)) {
+    sl_span text = s2_json_span(rd->doc, content);
+    if (!is_raw && !s2_nfc_is_plain(text.p, text.n)) {
         return unsupported(rd, content, "a normalized added token", "one below U+0300");
     }
     r = added_id(rd, token, content, &id);
@@ -374,10 +381,10 @@ static int read_added(reader *rd, const s2_json_node *token, size_t *n_spelled)
         return r;
     }
     char *spelling = rd->vocab->spellings + *n_spelled;
-    memcpy(spelling, content->p, content->n);
-    *n_spelled += content->n;
+    memcpy(spelling, text.p, text.n);
+    *n_spelled += text.n;
     return s2_added_push(is_raw ? &rd->vocab->raw : &rd->vocab->normalized,
-            (sl_span){spelling, content->n}, id, rd->reterr);
+            (sl_span){spelling, text.n}, id, rd->reterr);
 }
 
 /* After sorting, equal spellings are neighbours. */
@@ -401,7 +408,7 @@ static size_t spelled_bytes(const reader *rd, const s2_json_node *list)
     for (uint32_t k = 0; k < list->n; k++) {
         const s2_json_node *content = s2_json_get(rd->doc, token, "content");
         n_bytes += content ? content->n : 0;
-        token = k + 1 < list->n ? s2_json_next(rd->doc, token) : token;
+        token = s2_json_next(rd->doc, token);
     }
     return n_bytes;
 }
@@ -413,7 +420,7 @@ static int read_added_list(reader *rd, const s2_json_node *list)
     const s2_json_node *token = s2_json_first(list);
     for (uint32_t k = 0; r == 0 && k < list->n; k++) {
         r = read_added(rd, token, &n_spelled);
-        token = k + 1 < list->n ? s2_json_next(rd->doc, token) : token;
+        token = s2_json_next(rd->doc, token);
     }
     s2_added_sort(&rd->vocab->raw);
     s2_added_sort(&rd->vocab->normalized);
