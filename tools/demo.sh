@@ -13,7 +13,7 @@ trap 'rm -f "$stats"' EXIT
 stat_of() { tr '{,}' '[\n*3]' <"$stats" | sed -n "s/^ *\"$1\": *\([-0-9.eE+]*\) *$/\1/p" | head -n 1; }
 
 "$build/sluice" say -m models/demo/demo-voice-q8_0.gguf -t models/demo/tokenizer.json \
-    --temperature 0.6 --seed 1 --stats "$stats" -o demo.wav "$text"
+    --temperature 0.6 --seed 1 --quiet --stats "$stats" -o demo.wav "$text"
 "$build/tools/spectrogram" demo.wav demo.png
 
 awk -v audio="$(stat_of audio_s)" -v wall="$(stat_of wall_s)" -v rtf="$(stat_of rtf)" \

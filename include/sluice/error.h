@@ -14,6 +14,8 @@
 
 #include <stdint.h>
 
+#include "sluice/api.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -56,16 +58,16 @@ typedef struct sl_error {
 } sl_error;
 
 /* Short name of a code ("EFORMAT"), or "UNKNOWN". Static string. */
-const char *sl_err_name(int code);
+SL_API const char *sl_err_name(int code);
 
 /* Text of a code ("malformed data"), or "unknown error". Static string. */
-const char *sl_err_text(int code);
+SL_API const char *sl_err_text(int code);
 
 /* Exit status of a program that ends because of `code`; 0 for a code >= 0. */
-int sl_err_exit_status(int code);
+SL_API int sl_err_exit_status(int code);
 
 /* HTTP status that reports `code`; 200 for a code >= 0, 500 for an unknown one. */
-int sl_err_http_status(int code);
+SL_API int sl_err_http_status(int code);
 
 #ifdef __cplusplus
 }

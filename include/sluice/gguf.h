@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sluice/api.h"
 #include "sluice/error.h"
 #include "sluice/span.h"
 
@@ -81,45 +82,47 @@ typedef struct sl_gguf_tensor {
  * Cost: one pass over the metadata bytes, no allocation that depends on an unchecked count.
  * Errors: SL_EFORMAT and SL_EUNSUPPORTED with the offset at fault, SL_ENOMEM.
  */
-int sl_gguf_open(const void *bytes, uint64_t n_bytes, const char *name, sl_gguf **ret_gguf,
+SL_API int sl_gguf_open(const void *bytes, uint64_t n_bytes, const char *name, sl_gguf **ret_gguf,
         sl_error *reterr);
 
 /* Frees the index and sets *gguf to NULL; the bytes are not touched. Accepts NULL. */
-void sl_gguf_close(sl_gguf **gguf);
+SL_API void sl_gguf_close(sl_gguf **gguf);
 
-uint32_t sl_gguf_version(const sl_gguf *gguf);
-uint64_t sl_gguf_alignment(const sl_gguf *gguf); /* bytes, a power of two */
-uint64_t sl_gguf_data_offset(
+SL_API uint32_t sl_gguf_version(const sl_gguf *gguf);
+SL_API uint64_t sl_gguf_alignment(const sl_gguf *gguf); /* bytes, a power of two */
+SL_API uint64_t sl_gguf_data_offset(
         const sl_gguf *gguf); /* of the tensor data, from the start of the file */
-uint64_t sl_gguf_index_bytes(const sl_gguf *gguf); /* heap that the index takes */
+SL_API uint64_t sl_gguf_index_bytes(const sl_gguf *gguf); /* heap that the index takes */
 
-uint64_t sl_gguf_n_kv(const sl_gguf *gguf);
-const sl_gguf_kv *sl_gguf_kv_at(const sl_gguf *gguf, uint64_t i_kv);  /* i_kv < n_kv */
-const sl_gguf_kv *sl_gguf_find(const sl_gguf *gguf, const char *key); /* NULL if absent */
+SL_API uint64_t sl_gguf_n_kv(const sl_gguf *gguf);
+SL_API const sl_gguf_kv *sl_gguf_kv_at(const sl_gguf *gguf, uint64_t i_kv);  /* i_kv < n_kv */
+SL_API const sl_gguf_kv *sl_gguf_find(const sl_gguf *gguf, const char *key); /* NULL if absent */
 
-uint64_t sl_gguf_n_tensors(const sl_gguf *gguf);
-const sl_gguf_tensor *sl_gguf_tensor_at(const sl_gguf *gguf, uint64_t i_tensor);
-const sl_gguf_tensor *sl_gguf_find_tensor(const sl_gguf *gguf, sl_span name); /* NULL if absent */
+SL_API uint64_t sl_gguf_n_tensors(const sl_gguf *gguf);
+SL_API const sl_gguf_tensor *sl_gguf_tensor_at(const sl_gguf *gguf, uint64_t i_tensor);
+SL_API const sl_gguf_tensor *sl_gguf_find_tensor(
+        const sl_gguf *gguf, sl_span name); /* NULL if absent */
 
 /*
  * Typed getters. Integers convert between widths when the value fits; f32 and f64 read as double; nothing
  * else converts. Errors, with key, type found and type needed in the message:
  * SL_ENOENT (no such key), SL_EFORMAT (other type, or the value does not fit).
  */
-int sl_gguf_get_u64(const sl_gguf *gguf, const char *key, uint64_t *ret, sl_error *reterr);
-int sl_gguf_get_u32(const sl_gguf *gguf, const char *key, uint32_t *ret, sl_error *reterr);
-int sl_gguf_get_i64(const sl_gguf *gguf, const char *key, int64_t *ret, sl_error *reterr);
-int sl_gguf_get_f64(const sl_gguf *gguf, const char *key, double *ret, sl_error *reterr);
-int sl_gguf_get_bool(const sl_gguf *gguf, const char *key, bool *ret, sl_error *reterr);
-int sl_gguf_get_str(const sl_gguf *gguf, const char *key, sl_span *ret, sl_error *reterr);
+SL_API int sl_gguf_get_u64(const sl_gguf *gguf, const char *key, uint64_t *ret, sl_error *reterr);
+SL_API int sl_gguf_get_u32(const sl_gguf *gguf, const char *key, uint32_t *ret, sl_error *reterr);
+SL_API int sl_gguf_get_i64(const sl_gguf *gguf, const char *key, int64_t *ret, sl_error *reterr);
+SL_API int sl_gguf_get_f64(const sl_gguf *gguf, const char *key, double *ret, sl_error *reterr);
+SL_API int sl_gguf_get_bool(const sl_gguf *gguf, const char *key, bool *ret, sl_error *reterr);
+SL_API int sl_gguf_get_str(const sl_gguf *gguf, const char *key, sl_span *ret, sl_error *reterr);
 
 /* Element i (< kv->n) of a value as a signed integer, a double or a string; an array or a single value. */
-int sl_gguf_elem_i64(const sl_gguf_kv *kv, uint64_t i, int64_t *ret, sl_error *reterr);
-int sl_gguf_elem_f64(const sl_gguf_kv *kv, uint64_t i, double *ret, sl_error *reterr);
+SL_API int sl_gguf_elem_i64(const sl_gguf_kv *kv, uint64_t i, int64_t *ret, sl_error *reterr);
+SL_API int sl_gguf_elem_f64(const sl_gguf_kv *kv, uint64_t i, double *ret, sl_error *reterr);
 /* Strings have no fixed size: walk an array with *cursor, which starts as kv->data and is moved on. */
-int sl_gguf_next_str(const sl_gguf_kv *kv, const char **cursor, sl_span *ret, sl_error *reterr);
+SL_API int sl_gguf_next_str(
+        const sl_gguf_kv *kv, const char **cursor, sl_span *ret, sl_error *reterr);
 
-const char *sl_gguf_type_name(sl_gguf_type type); /* "u32", "string", ...; static */
+SL_API const char *sl_gguf_type_name(sl_gguf_type type); /* "u32", "string", ...; static */
 
 /* Facts of a ggml tensor type by its number; false for a number that is no known type. */
 typedef struct sl_tensor_type_info {
@@ -127,7 +130,7 @@ typedef struct sl_tensor_type_info {
     uint32_t block_elems; /* elements in a block, 1 for plain types */
     uint32_t block_bytes; /* bytes of a block */
 } sl_tensor_type_info;
-bool sl_tensor_type(uint32_t type, sl_tensor_type_info *ret);
+SL_API bool sl_tensor_type(uint32_t type, sl_tensor_type_info *ret);
 
 #ifdef __cplusplus
 }

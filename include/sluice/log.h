@@ -11,6 +11,8 @@
 #ifndef SLUICE_LOG_H
 #define SLUICE_LOG_H
 
+#include "sluice/api.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -30,7 +32,7 @@ typedef struct sl_logger {
 } sl_logger;
 
 /* "error", "warn", "info" or "debug". Static string. */
-const char *sl_log_level_name(sl_log_level level);
+SL_API const char *sl_log_level_name(sl_log_level level);
 
 #ifdef __cplusplus
 }

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sluice/api.h"
 #include "sluice/error.h"
 
 #ifdef __cplusplus
@@ -38,28 +39,29 @@ typedef struct sl_file_id {
  * A directory, FIFO, socket or device is refused without blocking; so is an empty file.
  * Errors: SL_ENOENT, SL_EACCES, SL_EINVAL (not a regular file), SL_EFORMAT (empty), SL_ENOMEM, SL_EIO.
  */
-int sl_map_open(const char *path, sl_map **ret_map, sl_error *reterr);
+SL_API int sl_map_open(const char *path, sl_map **ret_map, sl_error *reterr);
 
 /* Unmaps and sets *map to NULL. Accepts NULL and a pointer to NULL. */
-void sl_map_close(sl_map **map);
+SL_API void sl_map_close(sl_map **map);
 
 /* First byte of the mapping; page aligned. */
-const void *sl_map_data(const sl_map *map);
+SL_API const void *sl_map_data(const sl_map *map);
 
 /* Bytes of the file at open. */
-uint64_t sl_map_size(const sl_map *map);
+SL_API uint64_t sl_map_size(const sl_map *map);
 
 /* The path given at open. Owned by the map. */
-const char *sl_map_path(const sl_map *map);
+SL_API const char *sl_map_path(const sl_map *map);
 
 /* Identity taken at open. */
-sl_file_id sl_map_id(const sl_map *map);
+SL_API sl_file_id sl_map_id(const sl_map *map);
 
 /*
  * Reads exactly n_bytes at `offset` into buf through the file handle, not through the mapping.
  * Errors: SL_EINVAL (range outside the file as opened), SL_ECHANGED (the file is shorter now), SL_EIO.
  */
-int sl_map_pread(const sl_map *map, void *buf, uint64_t offset, size_t n_bytes, sl_error *reterr);
+SL_API int sl_map_pread(
+        const sl_map *map, void *buf, uint64_t offset, size_t n_bytes, sl_error *reterr);
 
 /*
  * Says whether the file is still what was opened: no page vanished under a reader, and size and modification
@@ -68,7 +70,7 @@ int sl_map_pread(const sl_map *map, void *buf, uint64_t offset, size_t n_bytes, 
  * nothing here, since the open file stays. Costs one fstat.
  * Errors: SL_ECHANGED with the path and both sizes; offset = first byte that is gone, 0 if none is.
  */
-int sl_map_check(const sl_map *map, sl_error *reterr);
+SL_API int sl_map_check(const sl_map *map, sl_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -16,6 +16,7 @@
 
 #include <stdint.h>
 
+#include "sluice/api.h"
 #include "sluice/error.h"
 #include "sluice/gguf.h"
 #include "sluice/map.h"
@@ -38,27 +39,28 @@ typedef struct sl_tensor {
  * split.no, split.tensors.count, general.architecture, no tensor twice.
  * Errors: those of sl_map_open and sl_gguf_open; SL_EFORMAT for an inconsistent set.
  */
-int sl_model_open(const char *path, sl_model **ret_model, sl_error *reterr);
+SL_API int sl_model_open(const char *path, sl_model **ret_model, sl_error *reterr);
 
 /* Closes everything and sets *model to NULL. Accepts NULL. */
-void sl_model_close(sl_model **model);
+SL_API void sl_model_close(sl_model **model);
 
-uint32_t sl_model_n_files(const sl_model *model);
-const sl_map *sl_model_map(const sl_model *model, uint32_t i_file);
-const sl_gguf *sl_model_gguf(const sl_model *model, uint32_t i_file);
+SL_API uint32_t sl_model_n_files(const sl_model *model);
+SL_API const sl_map *sl_model_map(const sl_model *model, uint32_t i_file);
+SL_API const sl_gguf *sl_model_gguf(const sl_model *model, uint32_t i_file);
 
 /* Path of the first shard as opened; for messages. */
-const char *sl_model_path(const sl_model *model);
+SL_API const char *sl_model_path(const sl_model *model);
 
-uint64_t sl_model_n_tensors(const sl_model *model);
-const sl_tensor *sl_model_tensor_at(const sl_model *model, uint64_t i_tensor); /* file order */
-const sl_tensor *sl_model_find(const sl_model *model, const char *name);       /* NULL if absent */
+SL_API uint64_t sl_model_n_tensors(const sl_model *model);
+SL_API const sl_tensor *sl_model_tensor_at(
+        const sl_model *model, uint64_t i_tensor);                              /* file order */
+SL_API const sl_tensor *sl_model_find(const sl_model *model, const char *name); /* NULL if absent */
 
 /* First byte of the tensor in its mapping; NULL for a tensor of no bytes. */
-const void *sl_model_data(const sl_model *model, const sl_tensor *tensor);
+SL_API const void *sl_model_data(const sl_model *model, const sl_tensor *tensor);
 
 /* sl_map_check over every file. */
-int sl_model_check(const sl_model *model, sl_error *reterr);
+SL_API int sl_model_check(const sl_model *model, sl_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 #ifndef SLUICE_SLUICE_H
 #define SLUICE_SLUICE_H
 
+#include "sluice/api.h"
 #include "sluice/error.h"
 #include "sluice/gguf.h"
 #include "sluice/log.h"

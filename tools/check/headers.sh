@@ -8,7 +8,7 @@ status=0
 alone() {
     header=$1
     shift
-    printf '#include "%s"\n#include "%s"\n' "$header" "$header" |
+    printf '#include "%s"\n#include "%s"\ntypedef int not_empty;\n' "$header" "$header" |
         "$@" -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I include -I src - || {
         printf '%s\n' "$header: does not compile alone with: $*"
         status=1
