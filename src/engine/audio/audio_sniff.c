@@ -1,7 +1,8 @@
 #include "engine/audio/audio_sniff.h"
 
-#include <stdint.h>
 #include <string.h>
+
+#include "engine/audio/mpeg_frames.h"
 
 #define SEARCH_BYTES 65536u /* how far an MP3 may begin behind padding */
 #define TAGS_MOST    64     /* ID3 tags one behind the other */
@@ -73,60 +74,29 @@ static size_t id3_bytes(const unsigned char *bytes, size_t n)
     return size < n ? size : n;
 }
 
-size_t s2_mpeg_frame_bytes(const unsigned char *h)
+/* How many frames follow one another at `at`, up to n_most; those up to the end of the file are enough. */
+static int count_frames(const unsigned char *bytes, size_t n, size_t at, int n_most)
 {
-    /* kbit/s by [MPEG 1: layer I, II, III; MPEG 2: layer I, II and III][index] */
-    static const uint16_t kbits[5][15] = {
-            {0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448},
-            {0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384},
-            {0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320},
-            {0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256},
-            {0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160},
-    };
-    static const uint32_t rates[3] = {44100, 48000, 32000};
-    unsigned version = (h[1] >> 3) & 3u; /* 3 = MPEG 1, 2 = MPEG 2, 0 = MPEG 2.5 */
-    unsigned layer = 4 - ((h[1] >> 1) & 3u);
-    unsigned i_kbits = h[2] >> 4;
-    unsigned i_rate = (h[2] >> 2) & 3u;
-    if (h[0] != 0xFF || (h[1] & 0xE0) != 0xE0 || version == 1 || layer == 4 || i_kbits == 0 ||
-            i_kbits == 15 || i_rate == 3) {
-        return 0;
-    }
-    uint32_t rate = rates[i_rate] >> (version == 3 ? 0 : version == 2 ? 1 : 2);
-    unsigned row = version == 3 ? layer - 1 : layer == 1 ? 3 : 4;
-    uint32_t bits = kbits[row][i_kbits] * 1000u;
-    uint32_t pad = (h[2] >> 1) & 1u;
-    if (layer == 1) {
-        return (12 * bits / rate + pad) * 4;
-    }
-    return (layer == 3 && version != 3 ? 72u : 144u) * bits / rate + pad;
-}
-
-/* True if frames follow one another at `at`: n_frames of them, or up to the end of the file. */
-static bool is_mpeg_at(const unsigned char *bytes, size_t n, size_t at, int n_frames)
-{
-    for (int i = 0; i < n_frames; i++) {
-        if (i > 0 && (at >= n || n - at < 4 || memcmp(bytes + at, "TAG", 3) == 0)) {
-            return true; /* all of a short file */
+    for (int i = 0; i < n_most; i++) {
+        if (i > 0 && (at == n || (n - at >= 3 && memcmp(bytes + at, "TAG", 3) == 0))) {
+            return n_most; /* an ID3v1 tag ends a file */
         }
-        if (n - at < 4) {
-            return false;
-        }
-        size_t frame = s2_mpeg_frame_bytes(bytes + at);
-        if (frame == 0) {
-            return false;
+        size_t frame = n - at < 4 ? 0 : s2_mpeg_frame_bytes(bytes + at);
+        if (frame == 0 || frame > n - at) {
+            return i + (frame > 0);
         }
         at += frame;
     }
-    return true;
+    return n_most;
 }
 
+/* Where MPEG frames begin: at the start the last may be cut; behind padding more proof is asked for. */
 static bool find_mpeg(const unsigned char *bytes, size_t n, size_t start, size_t *ret_at)
 {
     size_t end = n - start > SEARCH_BYTES ? start + SEARCH_BYTES : n;
     for (size_t at = start; at < end; at++) {
-        /* The further from where it should be, the more proof. */
-        if (bytes[at] == 0xFF && is_mpeg_at(bytes, n, at, at == start ? 2 : 4)) {
+        int n_needed = at == start ? 2 : 4;
+        if (bytes[at] == 0xFF && count_frames(bytes, n, at, n_needed) == n_needed) {
             *ret_at = at;
             return true;
         }

@@ -22,9 +22,6 @@ typedef struct s2_sound {
     const char *what; /* "MP4 or M4A (AAC)", for messages; static */
 } s2_sound;
 
-/* Bytes of the MPEG audio frame that the 4 bytes of a header announce; 0 if they are no such header. */
-size_t s2_mpeg_frame_bytes(const unsigned char *header);
-
 s2_sound s2_sound_sniff(const unsigned char *bytes, size_t n);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "engine/audio/audio_sniff.h"
+#include "engine/audio/mpeg_frames.h"
 #include "engine/audio/resample.h"
 #include "engine/audio/riff.h"
 #include "sluice/map.h"
@@ -169,10 +170,10 @@ static int decode_all(decoder *d, sl_error *reterr)
 
 static int check_length(const decoder *d, sl_error *reterr)
 {
-    double seconds = (double)d->n / d->info.samplerate;
     if (d->n == 0) {
         return sl__fail(reterr, SL_EFORMAT, "%s: no samples in it", d->name);
     }
+    double seconds = (double)d->n / d->info.samplerate;
     if (seconds * 1000.0 < S2_AUDIO_MIN_MS) {
         return sl__fail(reterr, SL_EFORMAT,
                 "%s: %.1f ms of sound (%zu samples), at least %d ms are needed", d->name,
@@ -209,6 +210,38 @@ static int fail_kind(const s2_sound *sound, const char *name, sl_error *reterr)
             sound->what);
 }
 
+/* MP3, as a file or inside a WAV. */
+static int decode_mpeg(parts *source, decoder *d, s2_audio *ret_audio, sl_error *reterr)
+{
+    s2_mpeg_head head;
+    s2_mpeg_make_head(source->body, source->n_body, &head);
+    source->body += head.skip;
+    source->n_body -= head.skip;
+    source->head = head.bytes;
+    source->n_head = head.n;
+    return decode_parts(source, d, "MP3", ret_audio, reterr);
+}
+
+static int decode_riff(parts *source, decoder *d, s2_audio *ret_audio, sl_error *reterr)
+{
+    s2_riff riff;
+    int r = s2_riff_parse(source->body, source->n_body, d->name, &riff, reterr);
+    if (r < 0) {
+        return r;
+    }
+    source->body += riff.data_at;
+    source->n_body = riff.n_data;
+    if (riff.n_data == 0) {
+        return check_length(d, reterr);
+    }
+    if (riff.is_mpeg) {
+        return decode_mpeg(source, d, ret_audio, reterr);
+    }
+    source->head = riff.head;
+    source->n_head = riff.n_head;
+    return decode_parts(source, d, "WAV", ret_audio, reterr);
+}
+
 int s2_audio_decode(const void *bytes, size_t n, const char *name, double max_seconds,
         s2_audio *ret_audio, sl_error *reterr)
 {
@@ -219,24 +252,19 @@ int s2_audio_decode(const void *bytes, size_t n, const char *name, double max_se
     s2_sound sound = s2_sound_sniff(bytes, n);
     decoder d = {.name = name, .max_seconds = max_seconds};
     parts source = {.body = (const unsigned char *)bytes + sound.start, .n_body = n - sound.start};
-    s2_riff riff;
-    if (sound.kind == S2_SOUND_UNKNOWN || sound.kind == S2_SOUND_OTHER) {
+    switch (sound.kind) {
+    case S2_SOUND_RIFF:
+        return decode_riff(&source, &d, ret_audio, reterr);
+    case S2_SOUND_MPEG:
+        return decode_mpeg(&source, &d, ret_audio, reterr);
+    case S2_SOUND_FLAC:
+    case S2_SOUND_OGG:
+        return decode_parts(&source, &d, sound.what, ret_audio, reterr);
+    case S2_SOUND_UNKNOWN:
+    case S2_SOUND_OTHER:
+    default:
         return fail_kind(&sound, name, reterr);
     }
-    if (sound.kind == S2_SOUND_RIFF) {
-        int r = s2_riff_parse(source.body, source.n_body, name, &riff, reterr);
-        if (r < 0) {
-            return r;
-        }
-        source.body += riff.data_at;
-        source.n_body = riff.n_data;
-        source.head = riff.is_mpeg ? NULL : riff.head;
-        source.n_head = riff.is_mpeg ? 0 : riff.n_head;
-        if (riff.n_data == 0) {
-            return check_length(&d, reterr);
-        }
-    }
-    return decode_parts(&source, &d, sound.what, ret_audio, reterr);
 }
 
 /* The resampled sound in place of the read one. */

@@ -192,12 +192,12 @@ static wave_format read_format(const chunks *c)
             .align = sl__load_u16(c->fmt + 12),
             .bits = c->n_fmt >= FMT_PLAIN ? sl__load_u16(c->fmt + 14) : 8,
     };
-    if (f.tag == TAG_PCM && f.n_channels > 0) {
+    if (f.tag == TAG_PCM && f.n_channels > 0 && f.bits > 0 && f.bits <= 32) {
         /* Samples fill whole bytes, left-aligned; the alignment may say that there are more of them. */
         uint32_t per_channel = f.align % f.n_channels == 0 ? f.align / f.n_channels : 0;
         uint32_t n_bytes = (f.bits + 7) / 8;
         n_bytes = per_channel > n_bytes && per_channel <= 4 ? per_channel : n_bytes;
-        f.bits = f.bits > 32 ? f.bits : n_bytes * 8;
+        f.bits = n_bytes * 8;
     }
     if (f.tag == TAG_ALAW || f.tag == TAG_MULAW) {
         f.bits = 8;

@@ -9,8 +9,8 @@
 #include <sndfile.h>
 
 #include "base/mem.h"
-#include "engine/audio/audio_sniff.h"
 #include "engine/audio/encoder.h"
+#include "engine/audio/mpeg_frames.h"
 
 #define BLOCK 1024u
 /* Constant bitrate, so that players know the length of a stream; about 128 kbit/s at 44.1 kHz. */

@@ -14,8 +14,11 @@
 
 void zoo_put(zoo_bytes *b, const void *bytes, size_t n)
 {
-    b->p = realloc(b->p, b->n + n + 1);
-    assert_non_null(b->p);
+    if (b->n + n >= b->cap) {
+        b->cap = 2 * (b->n + n) + 64;
+        b->p = realloc(b->p, b->cap);
+        assert_non_null(b->p);
+    }
     if (n > 0) {
         memcpy(b->p + b->n, bytes, n);
     }
@@ -237,7 +240,9 @@ int zoo_decode(const void *bytes, size_t n, s2_audio *ret_audio, sl_error *reter
 {
     void *copy = malloc(n + (n == 0));
     assert_non_null(copy);
-    memcpy(copy, bytes, n);
+    if (n > 0) {
+        memcpy(copy, bytes, n);
+    }
     int r = s2_audio_decode(copy, n, "the sound", 30.0, ret_audio, reterr);
     free(copy);
     return r;

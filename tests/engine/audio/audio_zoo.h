@@ -15,6 +15,7 @@
 typedef struct zoo_bytes {
     unsigned char *p;
     size_t n;
+    size_t cap;
 } zoo_bytes;
 
 void zoo_put(zoo_bytes *b, const void *bytes, size_t n);
