@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <utf8proc.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -51,7 +52,10 @@ static void skip_blanks(parser *ps)
 /* The next byte, or 0 at the end; a NUL in the text is no token either. */
 static char peek(const parser *ps)
 {
-    return ps->i < ps->n ? ps->s[ps->i] : '\0';
+    if (ps->i >= ps->n) {
+        return '\0';
+    }
+    return ps->s[ps->i];
 }
 
 /* "'x'" or "the end of the file", for messages. */
@@ -107,22 +111,6 @@ static bool take_hex4(parser *ps, uint32_t *ret)
     return true;
 }
 
-static size_t put_utf8(char *out, uint32_t cp)
-{
-    if (cp < 0x80) {
-        out[0] = (char)cp;
-        return 1;
-    }
-    size_t n = cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4;
-    static const unsigned char lead[5] = {0, 0, 0xC0, 0xE0, 0xF0};
-    for (size_t k = n - 1; k > 0; k--) {
-        out[k] = (char)(0x80 | (cp & 0x3F));
-        cp >>= 6;
-    }
-    out[0] = (char)(lead[n] | cp);
-    return n;
-}
-
 /* \uXXXX, or two of them that make one character; ps->i is behind the first 'u'. */
 static int take_unicode_escape(parser *ps, uint32_t *ret_cp)
 {
@@ -170,7 +158,8 @@ static int take_escape(parser *ps)
     if (r < 0) {
         return r;
     }
-    doc->n_decoded += put_utf8(doc->decoded + doc->n_decoded, cp);
+    utf8proc_uint8_t *out = (utf8proc_uint8_t *)doc->decoded + doc->n_decoded;
+    doc->n_decoded += (size_t)utf8proc_encode_char((utf8proc_int32_t)cp, out);
     return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "engine/text/split.h"
 
 int s2_text_check_utf8(const char *text, size_t n_bytes, sl_error *reterr)
 {
@@ -18,17 +19,12 @@ int s2_text_check_utf8(const char *text, size_t n_bytes, sl_error *reterr)
             (unsigned)(unsigned char)text[n_good], n_good);
 }
 
-static bool is_line_end(uint32_t cp)
-{
-    return (cp >= 0x0A && cp <= 0x0D) || cp == 0x85 || cp == 0x2028 || cp == 0x2029;
-}
-
 static bool is_no_break_space(uint32_t cp)
 {
     return cp == 0xA0 || cp == 0x2007 || cp == 0x202F;
 }
 
-/* Asked after is_line_end. */
+/* Asked after s2_is_line_end. */
 static bool is_removed(uint32_t cp)
 {
     static const struct {
@@ -64,7 +60,7 @@ static size_t clean(const char *text, size_t n_bytes, char *out)
         size_t len = sl__utf8_decode(text + at, n_bytes - at, &cp);
         bool is_second_half = was_cr && cp == '\n';
         was_cr = cp == '\r';
-        if (is_line_end(cp)) {
+        if (s2_is_line_end(cp)) {
             out[n] = '\n';
             n += !is_second_half;
         } else if (is_no_break_space(cp)) {

@@ -114,15 +114,10 @@ static s2_part_kind mark_kind(uint32_t cp)
     return S2_PART_OTHER;
 }
 
-static bool is_line_end(uint32_t cp)
-{
-    return (cp >= 0x0A && cp <= 0x0D) || cp == 0x85 || cp == 0x2028 || cp == 0x2029;
-}
-
 /* Kind of a character that stands alone. */
 static s2_part_kind kind_of(uint32_t cp)
 {
-    if (is_line_end(cp)) {
+    if (s2_is_line_end(cp)) {
         return S2_PART_LINE;
     }
     switch (s2_char_class_of(cp)) {
@@ -286,8 +281,8 @@ static bool is_title(const char *p, size_t n)
 {
     static const char *const words[] = {"Mr", "Mrs", "Ms", "Mx", "Dr", "Drs", "Prof", "St", "Ste",
             "Mt", "Ft", "Rev", "Fr", "Hon", "Capt", "Cmdr", "Cpt", "Col", "Gen", "Lt", "Sgt", "Maj",
-            "Adm", "Gov", "Sen", "Rep", "Pres", "Supt", "Messrs", "Mme", "Mlle", "Sra", "Srta",
-            "Hr", "Fam", "vs", "Vs", "approx", "ca", "cf", "bzw", "resp", "viz"};
+            "Adm", "Gov", "Sen", "Rep", "Supt", "Messrs", "Mme", "Mlle", "Sra", "Srta", "Hr", "Fam",
+            "vs", "Vs", "approx", "ca", "cf", "bzw", "resp", "viz"};
     return is_one_of(words, sizeof words / sizeof words[0], p, n);
 }
 

@@ -16,6 +16,11 @@ bool s2_is_blank(uint32_t cp)
            cp == 0x2028 || cp == 0x2029 || cp == 0x202F || cp == 0x205F || cp == 0x3000;
 }
 
+bool s2_is_line_end(uint32_t cp)
+{
+    return (cp >= 0x0A && cp <= 0x0D) || cp == 0x85 || cp == 0x2028 || cp == 0x2029;
+}
+
 static s2_char_class class_of_ascii(uint32_t cp)
 {
     uint32_t lower = cp | 0x20;
@@ -72,7 +77,10 @@ static char folded(const char *text, size_t n_bytes, size_t at, size_t *ret_len)
     if (cp == 0x17F) {
         return 's'; /* the long s folds to s */
     }
-    return cp < 0x80 ? (char)(cp | 0x20) : '\0';
+    if (cp >= 0x80) {
+        return '\0';
+    }
+    return (char)(cp | 0x20);
 }
 
 /* 's 't 're 've 'm 'll 'd at the start: its length, or 0. */

@@ -39,4 +39,7 @@ s2_char_class s2_char_class_of(uint32_t cp);
 /* White_Space of Unicode, CR and LF included. */
 bool s2_is_blank(uint32_t cp);
 
+/* The line ends among them: LF, VT, FF, CR, NEL, U+2028, U+2029. */
+bool s2_is_line_end(uint32_t cp);
+
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "random_text.h"
 #include "test_support.h"
 
 #define N_MERGES 40
@@ -13,14 +14,6 @@ typedef struct merge_row {
     int32_t right;
     int32_t id;
 } merge_row;
-
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
 
 /* Bytes are tokens 0..255; merge k makes token 256 + k of two earlier ones, mostly a to d. */
 static void make_merges(uint64_t *seed, merge_row *rows, s2_bpe *bpe)
@@ -34,7 +27,7 @@ static void make_merges(uint64_t *seed, merge_row *rows, s2_bpe *bpe)
     while (n < N_MERGES) {
         int32_t sides[2];
         for (int k = 0; k < 2; k++) {
-            uint64_t pick = next_random(seed) % (uint64_t)(4 + n);
+            uint64_t pick = random_next(seed) % (uint64_t)(4 + n);
             sides[k] = pick < 4 ? 'a' + (int32_t)pick : 256 + (int32_t)pick - 4;
         }
         rows[n] = (merge_row){sides[0], sides[1], 256 + n};
@@ -76,9 +69,9 @@ static void test_random_merges_equal_the_definition(void **state)
             char text[64];
             int32_t want[64];
             sl_error err = {0};
-            size_t n = next_random(&seed) % sizeof text;
+            size_t n = random_next(&seed) % sizeof text;
             for (size_t k = 0; k < n; k++) {
-                text[k] = (char)('a' + next_random(&seed) % 5);
+                text[k] = (char)('a' + random_next(&seed) % 5);
             }
             tokens.n = 0;
             assert_ok(s2_bpe_encode(&bpe, text, n, &scratch, &tokens, &err), &err);

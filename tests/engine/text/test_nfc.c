@@ -5,6 +5,7 @@
 #include <utf8proc.h>
 
 #include "base/mem.h"
+#include "random_text.h"
 #include "test_support.h"
 
 static void check(const char *text, const char *want)
@@ -51,14 +52,6 @@ static void test_the_quick_look_says_yes_only_for_what_stays(void **state)
     }
 }
 
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
 /* utf8proc's own normalisation orders marks another way, which is fine for short texts. */
 static void test_random_texts_equal_those_of_utf8proc(void **state)
 {
@@ -74,11 +67,11 @@ static void test_random_texts_equal_those_of_utf8proc(void **state)
         size_t n_got = 0;
         size_t n = 0;
         sl_error err = {0};
-        size_t n_chars = next_random(&seed) % 20;
+        size_t n_chars = random_next(&seed) % 20;
         for (size_t k = 0; k < n_chars; k++) {
-            bool is_base = next_random(&seed) % 3 == 0;
+            bool is_base = random_next(&seed) % 3 == 0;
             utf8proc_int32_t cp =
-                    is_base ? bases[next_random(&seed) % 18] : combining[next_random(&seed) % 15];
+                    is_base ? bases[random_next(&seed) % 18] : combining[random_next(&seed) % 15];
             n += (size_t)utf8proc_encode_char(cp, (utf8proc_uint8_t *)text + n);
         }
         utf8proc_uint8_t *want = NULL;
@@ -103,9 +96,8 @@ static void test_a_megabyte_of_marks_in_the_wrong_order(void **state)
     size_t n_got = 0;
     sl_error err = {0};
     assert_non_null(text);
-    for (size_t i = 0; i < n; i += 2) {
-        memcpy(text + i, i < n / 2 ? "\xcc\x81" : "\xcc\xa3", 2);
-    }
+    (void)repeat_text(text, n / 2, "\xcc\x81");
+    (void)repeat_text(text + n / 2, n / 2, "\xcc\xa3");
     assert_ok(s2_nfc(text, n, &got, &n_got, &err), &err);
     assert_int_equal(n_got, n);
     assert_memory_equal(got, "\xcc\xa3", 2);

@@ -9,8 +9,9 @@
 #include "golden.h"
 #include "test_support.h"
 
-#define N_BOOKS 10
-#define N_ROWS  (1 + N_BOOKS)
+#define N_BOOKS      10
+#define N_TINY_CODES ((size_t)4 * 69)
+#define N_ROWS       (1 + N_BOOKS)
 
 typedef struct fixture {
     s2_tokenizer *tk;
@@ -245,11 +246,11 @@ static void check_tiny(const s2_prompt_layout *layout, const char *name)
 {
     json_t *root = load_json(name);
     json_t *list = json_object_get(root, "ref_codes");
-    int32_t codes[4 * 69];
+    int32_t codes[N_TINY_CODES];
     sl_error err = {0};
     s2_prompt prompt;
-    assert_int_equal(json_array_size(list), 4 * 69);
-    for (size_t i = 0; i < 4 * 69; i++) {
+    assert_int_equal(json_array_size(list), N_TINY_CODES);
+    for (size_t i = 0; i < N_TINY_CODES; i++) {
         codes[i] = (int32_t)json_integer_value(json_array_get(list, i));
     }
     s2_reference ref = reference("abc", codes, 69);

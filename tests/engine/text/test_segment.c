@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "engine/text/grapheme.h"
 #include "engine/text/sentence.h"
+#include "random_text.h"
 #include "test_support.h"
 
 /* True if text + at is a border between graphemes. */
@@ -127,7 +128,7 @@ static void test_G4_07_other_scripts(void **state)
           "\x91\xa2\xef\xbc\x9f",
             "\xe4\xbb\x8a\xe5\xa4\xa9\xe5\xbe\x88\xe5\xa5\xbd\xe3\x80\x82|\xe6\x98\x8e\xe5\xa4\xa9"
             "\xe5\x91\xa2\xef\xbc\x9f");
-    /* kya? danda thik */
+    /* two letters, ?, danda, two letters */
     check("\xe0\xa4\x95\xe0\xa5\x8d\xe0\xa4\xaf\xe0\xa4\xbe?\xe0\xa5\xa4 "
           "\xe0\xa4\xa0\xe0\xa5\x80\xe0"
           "\xa4\x95",
@@ -200,9 +201,7 @@ static void test_G4_07_texts_without_a_border(void **state)
 {
     (void)state;
     char text[5001];
-    for (size_t i = 0; i < 2000; i++) {
-        memcpy(text + 2 * i, "\xc3\xa9", 2);
-    }
+    assert_int_equal(repeat_text(text, 4000, "\xc3\xa9"), 4000);
     s2_segments segments = segment(text, 4000, 0, 101);
     assert_int_equal(segments.n, 40);
     assert_int_equal(segments.items[0].n, 100);
@@ -285,9 +284,7 @@ static void test_every_failing_allocation_is_an_error(void **state)
 {
     (void)state;
     char text[400];
-    for (size_t i = 0; i < sizeof text; i += 4) {
-        memcpy(text + i, "Ab. ", 4);
-    }
+    assert_int_equal(repeat_text(text, sizeof text, "Ab. "), sizeof text);
     int r = SL_ENOMEM;
     long n = 0;
     for (; r == SL_ENOMEM && n < 100; n++) {
@@ -303,16 +300,8 @@ static void test_every_failing_allocation_is_an_error(void **state)
     assert_in_range(n, 2, 99);
 }
 
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
 /* Pieces of text that rules look at, put together at random. */
-static size_t random_text(uint64_t *state, char *text, size_t cap)
+static size_t risky_text(uint64_t *state, char *text, size_t cap)
 {
     static const char *const parts[] = {" ", " ", " ", "\n", "\r\n", "\t", ".", ".", "!", "?",
             "...", "\xe2\x80\xa6", ",", ";", ":", "\"", "'", "(", ")", "[", "]", "[laugh]",
@@ -322,15 +311,7 @@ static size_t random_text(uint64_t *state, char *text, size_t cap)
             "\xe0\xa5\xa4", "\xe0\xa4\x95", "\xd8\x9f", "\xd8\xa7", "\xe2\x80\x9c", "\xe2\x80\x9d",
             "\xc2\xa0", "\xe3\x80\x80", "\xe1\x84\x80\xe1\x85\xa1", "\xef\xbc\x93", "\xef\xbc\x8e",
             "<|voice|>"};
-    size_t n_parts = next_random(state) % 60;
-    size_t n = 0;
-    for (size_t i = 0; i < n_parts; i++) {
-        const char *part = parts[next_random(state) % (sizeof parts / sizeof parts[0])];
-        assert_true(n + strlen(part) < cap);
-        memcpy(text + n, part, strlen(part));
-        n += strlen(part);
-    }
-    return n;
+    return random_text(state, parts, sizeof parts / sizeof parts[0], 60, text, cap);
 }
 
 static void test_promises_hold_for_random_texts(void **state)
@@ -340,9 +321,9 @@ static void test_promises_hold_for_random_texts(void **state)
     uint64_t seed = 20240601;
     char text[2048];
     for (int i = 0; i < 20000; i++) {
-        size_t n = random_text(&seed, text, sizeof text);
-        size_t max_bytes = maxima[next_random(&seed) % 10];
-        size_t min_bytes = next_random(&seed) % 30;
+        size_t n = risky_text(&seed, text, sizeof text);
+        size_t max_bytes = maxima[random_next(&seed) % 10];
+        size_t min_bytes = random_next(&seed) % 30;
         s2_segments segments = segment(text, n, min_bytes, max_bytes);
         s2_segments_done(&segments);
     }

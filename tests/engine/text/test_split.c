@@ -6,7 +6,9 @@
 #include <pcre2.h>
 #include <stdio.h>
 #include <string.h>
+#include <utf8proc.h>
 
+#include "random_text.h"
 #include "test_support.h"
 
 static pcre2_code *compile(const char *pattern)
@@ -18,30 +20,6 @@ static pcre2_code *compile(const char *pattern)
     assert_non_null(re);
     (void)pcre2_jit_compile(re, PCRE2_JIT_COMPLETE); /* slower without, not wrong */
     return re;
-}
-
-static size_t put_utf8(char *out, uint32_t cp)
-{
-    if (cp < 0x80) {
-        out[0] = (char)cp;
-        return 1;
-    }
-    if (cp < 0x800) {
-        out[0] = (char)(0xC0 | cp >> 6);
-        out[1] = (char)(0x80 | (cp & 0x3F));
-        return 2;
-    }
-    if (cp < 0x10000) {
-        out[0] = (char)(0xE0 | cp >> 12);
-        out[1] = (char)(0x80 | (cp >> 6 & 0x3F));
-        out[2] = (char)(0x80 | (cp & 0x3F));
-        return 3;
-    }
-    out[0] = (char)(0xF0 | cp >> 18);
-    out[1] = (char)(0x80 | (cp >> 12 & 0x3F));
-    out[2] = (char)(0x80 | (cp >> 6 & 0x3F));
-    out[3] = (char)(0x80 | (cp & 0x3F));
-    return 4;
 }
 
 /* Which group of the pattern matched: 1 letter, 2 number, 3 blank, 4 not assigned, 0 none of them. */
@@ -79,7 +57,8 @@ static void test_classes_of_every_character(void **state)
         if (cp >= 0xD800 && cp <= 0xDFFF) {
             continue;
         }
-        int group = group_of(re, match, text, put_utf8(text, cp));
+        size_t n = (size_t)utf8proc_encode_char((utf8proc_int32_t)cp, (utf8proc_uint8_t *)text);
+        int group = group_of(re, match, text, n);
         bool is_blank = s2_is_blank(cp);
         /* Not assigned in the Unicode of PCRE2: that of utf8proc may know more. */
         if (group != 4 && group != class_of(cp)) {
@@ -92,14 +71,6 @@ static void test_classes_of_every_character(void **state)
     assert_int_equal(n_different, 1);
     pcre2_match_data_free(match);
     pcre2_code_free(re);
-}
-
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
 }
 
 static void compare(const pcre2_code *re, pcre2_match_data *match, const char *text, size_t n_bytes)
@@ -133,13 +104,7 @@ static void test_random_texts_are_split_as_the_pattern_does(void **state)
     uint64_t seed = 7;
     char text[256];
     for (int i = 0; i < 100000; i++) {
-        size_t n_parts = next_random(&seed) % 24;
-        size_t n = 0;
-        for (size_t k = 0; k < n_parts; k++) {
-            const char *part = parts[next_random(&seed) % (sizeof parts / sizeof parts[0])];
-            memcpy(text + n, part, strlen(part));
-            n += strlen(part);
-        }
+        size_t n = random_text(&seed, parts, sizeof parts / sizeof parts[0], 23, text, sizeof text);
         compare(re, match, text, n);
     }
     pcre2_match_data_free(match);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "random_text.h"
 #include "test_support.h"
 
 static s2_tokenizer *open_data(const char *name)
@@ -143,13 +144,9 @@ static void test_hostile_megabytes(void **state)
     s2_tokenizer *tk = open_data("golden/tokenizer.json");
     assert_non_null(text);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        size_t n_part = strlen(parts[i]);
-        size_t n_text = n / n_part * n_part;
+        size_t n_text = repeat_text(text, n, parts[i]);
         s2_tokens tokens = {0};
         sl_error err = {0};
-        for (size_t at = 0; at < n_text; at += n_part) {
-            memcpy(text + at, parts[i], n_part);
-        }
         assert_ok(s2_tokenizer_encode(tk, text, n_text, S2_CONTROL_PARSE, &tokens, &err), &err);
         assert_in_range(tokens.n, n_text / 16, n_text);
         s2_tokens_done(&tokens);
@@ -171,7 +168,7 @@ static void test_normalized_added_tokens(void **state)
     assert_non_null(token);
     char *flag = strstr(token, "\"normalized\": false");
     assert_non_null(flag);
-    memcpy(flag, "\"normalized\": true ", 19);
+    (void)put_text(flag, "\"normalized\": true ");
     assert_ok(s2_tokenizer_open_text(text, n, "file", &tk, &err), &err);
     free(text);
     static const int32_t both[] = {536, 513};

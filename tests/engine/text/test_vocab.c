@@ -104,7 +104,7 @@ static void test_other_kinds_are_named(void **state)
 static void test_broken_files_are_refused(void **state)
 {
     static const change rows[] = {
-            {"\"model\"", "\"modle\"", "this is no tokenizer.json"},
+            {"\"model\"", "\"Model\"", "this is no tokenizer.json"},
             {"\"vocab\"", "\"vocabulary\"", "model.vocab is nothing"},
             {"\"merges\"", "\"merge\"", "model.merges is nothing"},
             {"\"!\": 0", "\"!\": -1", "a token id is -1"},
