@@ -21,7 +21,7 @@ static int run_file(const char *path, uint64_t n_bytes)
     }
     free(data);
     if (f) {
-        fclose(f);
+        (void)fclose(f);
     }
     return r == 0 ? 1 : -1;
 }
@@ -32,7 +32,11 @@ static int run_folder(const char *path)
     char below[4096];
     int n = 0;
     DIR *dir = opendir(path);
-    for (struct dirent *e = dir ? readdir(dir) : NULL; e && n >= 0; e = readdir(dir)) {
+    while (dir && n >= 0) {
+        struct dirent *e = readdir(dir); /* NOLINT(concurrency-mt-unsafe): one thread */
+        if (!e) {
+            break;
+        }
         struct stat st;
         int n_path = snprintf(below, sizeof below, "%s/%s", path, e->d_name);
         if (e->d_name[0] == '.') {

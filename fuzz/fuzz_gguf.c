@@ -43,6 +43,7 @@ static int open_and_walk(const sl__gguf_source *src)
     return r;
 }
 
+/* NOLINTNEXTLINE(readability-identifier-naming): the name is libFuzzer's */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     memory m = {data, size};

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 /* Must return 0 and leave nothing behind, whatever the bytes are. */
+/* NOLINTNEXTLINE(readability-identifier-naming): the name is libFuzzer's */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #endif

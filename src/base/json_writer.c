@@ -192,8 +192,7 @@ static void format_double(char *text, size_t text_bytes, double v)
 {
     for (int n_digits = 15; n_digits <= 17; n_digits++) {
         snprintf(text, text_bytes, "%.*g", n_digits, v);
-        double back = strtod(text, NULL);
-        if (memcmp(&back, &v, sizeof v) == 0) {
+        if (strtod(text, NULL) == v) {
             break;
         }
     }

@@ -155,27 +155,43 @@ static int fill_window(const sl__gguf_reader *r, window *w, char *buf)
     return r->src.read(r->src.ud, buf, w->begin, (size_t)w->n, r->reterr);
 }
 
-int sl__gguf_skip_strings(sl__gguf_reader *r, uint64_t n)
+static int skip_in_place(sl__gguf_reader *r, uint64_t n)
 {
     window w = {.p = r->src.bytes, .n = r->src.n_bytes};
-    char *buf = NULL;
-    int e = 0;
-    if (r->src.read && n >= WINDOWED_FROM) {
-        buf = sl__alloc(WINDOW_BYTES, 1);
-        if (!buf) {
-            return sl__fail_nomem(r->reterr, WINDOW_BYTES, "the index of a GGUF file");
-        }
-        w = (window){.p = buf};
+    if (n > 0 && (sl__gguf_left(r) < 8 || !walk(r, &w, &n) || n > 0)) {
+        return bad_string(r);
     }
-    while (e >= 0 && n > 0) {
+    return 0;
+}
+
+static int skip_in_window(sl__gguf_reader *r, char *buf, uint64_t n)
+{
+    window w = {.p = buf};
+    while (n > 0) {
         if (sl__gguf_left(r) < 8) {
-            e = bad_string(r);
-        } else if (r->at + 8 > w.begin + w.n) {
-            e = fill_window(r, &w, buf);
-        } else if (!walk(r, &w, &n)) {
-            e = bad_string(r);
+            return bad_string(r);
+        }
+        int e = fill_window(r, &w, buf);
+        if (e < 0) {
+            return e;
+        }
+        if (!walk(r, &w, &n)) {
+            return bad_string(r);
         }
     }
+    return 0;
+}
+
+int sl__gguf_skip_strings(sl__gguf_reader *r, uint64_t n)
+{
+    if (!r->src.read || n < WINDOWED_FROM) {
+        return skip_in_place(r, n);
+    }
+    char *buf = sl__alloc(WINDOW_BYTES, 1);
+    if (!buf) {
+        return sl__fail_nomem(r->reterr, WINDOW_BYTES, "the index of a GGUF file");
+    }
+    int e = skip_in_window(r, buf, n);
     sl__free(buf);
     return e;
 }

@@ -172,13 +172,11 @@ static int count_files(
 static bool append(char *text, size_t text_bytes, const char *separator, const char *more)
 {
     size_t n = strlen(text);
-    size_t n_separator = n > 0 ? strlen(separator) : 0;
-    size_t n_more = strlen(more);
-    if (n + n_separator + n_more >= text_bytes) {
+    int n_more = snprintf(text + n, text_bytes - n, "%s%s", n > 0 ? separator : "", more);
+    if (n_more < 0 || (size_t)n_more >= text_bytes - n) {
+        text[n] = '\0';
         return false;
     }
-    memcpy(text + n, separator, n_separator);
-    memcpy(text + n + n_separator, more, n_more + 1);
     return true;
 }
 

@@ -433,10 +433,10 @@ static void test_every_failing_allocation(void **state)
     for (unsigned i = 0; i < 40; i++) {
         char name[16];
         snprintf(name, sizeof name, "t%u", i);
-        gb_tensor(&g, name, 1, ne, 0, i * 32);
+        gb_tensor(&g, name, 1, ne, 0, (uint64_t)i * 32);
     }
     gb_pad(&g, 32);
-    gb_fill(&g, 0, 40 * 32);
+    gb_fill(&g, 0, (size_t)40 * 32);
     int r = SL_ENOMEM;
     long n = 0;
     for (; r == SL_ENOMEM; n++) {

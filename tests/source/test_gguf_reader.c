@@ -67,7 +67,7 @@ static void test_both_walks_end_at_the_same_place(void **state)
         sl_error err = {0};
         put_strings(&w.bytes, MANY, seed);
         size_t n_strings = w.bytes.n;
-        gb_fill(&w.bytes, 0xFF, seed % 4 * 5);
+        gb_fill(&w.bytes, 0xFF, (size_t)(seed % 4) * 5);
         for (int has_read = 0; has_read < 2; has_read++) {
             sl__gguf_reader r = reader_of(&w, has_read, &err);
             assert_ok(sl__gguf_skip_strings(&r, MANY), &err);
