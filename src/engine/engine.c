@@ -92,6 +92,13 @@ int s2_engine_open(const s2_engine_opts *opts, s2_engine **ret_engine, sl_error 
     if (r == 0) {
         r = s2_fast_ar_create(&e->hp, e->weights, &e->compute, &e->fast, reterr);
     }
+    /* A file whose codec is broken is refused now, not after the first sentence was generated. */
+    if (r == 0) {
+        r = s2_codec_decoder_check(&e->hp, e->weights, &e->compute, reterr);
+    }
+    if (r == 0) {
+        r = s2_codec_encoder_check(&e->hp, e->weights, &e->compute, reterr);
+    }
     if (r < 0) {
         s2_engine_close(&e);
         return r;

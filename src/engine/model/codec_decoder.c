@@ -189,7 +189,8 @@ static int init_piece(
     return s2_graph_alloc(&p->graph, reterr);
 }
 
-static int init_decoder(
+/* Everything but the memory of states and graphs. */
+static int bind_decoder(
         s2_codec_decoder *d, const s2_weights *weights, s2_compute *compute, sl_error *reterr)
 {
     const s2_codec_hparams *hp = &d->hp;
@@ -210,6 +211,13 @@ static int init_decoder(
     if (r == 0) {
         r = init_convs(d, weights, reterr);
     }
+    return r;
+}
+
+static int init_decoder(
+        s2_codec_decoder *d, const s2_weights *weights, s2_compute *compute, sl_error *reterr)
+{
+    int r = bind_decoder(d, weights, compute, reterr);
     if (r == 0) {
         r = s2_state_alloc(&d->state, compute, reterr);
     }
@@ -245,6 +253,19 @@ int s2_codec_decoder_create(const s2_hparams *hp, const s2_weights *weights, s2_
 {
     const s2_build_options options = {0};
     return s2__codec_decoder_create(hp, weights, compute, &options, ret_decoder, reterr);
+}
+
+int s2_codec_decoder_check(
+        const s2_hparams *hp, const s2_weights *weights, s2_compute *compute, sl_error *reterr)
+{
+    s2_codec_decoder *d = sl__alloc(1, sizeof *d);
+    if (!d) {
+        return sl__fail_nomem(reterr, sizeof *d, "a codec decoder");
+    }
+    d->hp = hp->codec;
+    int r = bind_decoder(d, weights, compute, reterr);
+    s2_codec_decoder_free(&d);
+    return r;
 }
 
 void s2_codec_decoder_free(s2_codec_decoder **decoder)

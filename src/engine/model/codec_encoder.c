@@ -223,7 +223,8 @@ static int init_piece(
     return s2_graph_alloc(&p->graph, reterr);
 }
 
-static int init_encoder(
+/* Everything but the memory of states and graphs. */
+static int bind_encoder(
         s2_codec_encoder *e, const s2_weights *weights, s2_compute *compute, sl_error *reterr)
 {
     const s2_codec_hparams *hp = &e->hp;
@@ -243,6 +244,13 @@ static int init_encoder(
     if (r == 0) {
         r = init_transformers(e, weights, compute, reterr);
     }
+    return r;
+}
+
+static int init_encoder(
+        s2_codec_encoder *e, const s2_weights *weights, s2_compute *compute, sl_error *reterr)
+{
+    int r = bind_encoder(e, weights, compute, reterr);
     if (r == 0) {
         r = s2_state_alloc(&e->state, compute, reterr);
     }
@@ -288,6 +296,19 @@ int s2_codec_encoder_create(const s2_hparams *hp, const s2_weights *weights, s2_
 {
     const s2_build_options options = {0};
     return s2__codec_encoder_create(hp, weights, compute, &options, ret_encoder, reterr);
+}
+
+int s2_codec_encoder_check(
+        const s2_hparams *hp, const s2_weights *weights, s2_compute *compute, sl_error *reterr)
+{
+    s2_codec_encoder *e = sl__alloc(1, sizeof *e);
+    if (!e) {
+        return sl__fail_nomem(reterr, sizeof *e, "a codec encoder");
+    }
+    e->hp = hp->codec;
+    int r = bind_encoder(e, weights, compute, reterr);
+    s2_codec_encoder_free(&e);
+    return r;
 }
 
 void s2_codec_encoder_free(s2_codec_encoder **encoder)
