@@ -20,8 +20,9 @@
 
 #include "sluice/model.h"
 
-#define N_ROUNDS  7
-#define N_OURS    7 /* runs of ours in a round: they are short, and a busy machine disturbs them more */
+#define N_ROUNDS 7
+#define N_OURS                                                                                     \
+    7 /* runs of ours in a round: they are short, and a busy machine disturbs them more */
 #define N_LARGEST 5
 
 typedef struct cost {

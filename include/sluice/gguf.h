@@ -5,8 +5,8 @@
  * Accepts versions 2 and 3, little endian. Version 1, big-endian files and everything that is not GGUF are
  * refused by name. Every tensor is checked to lie wholly inside the file, aligned, in order and without
  * gap or overlap, as ggml's own reader demands; different from it, missing tail padding is accepted, and
- * refused are: truncated data, an alignment above 1 MiB, keys longer than 65535 bytes, and NUL in keys or
- * tensor names.
+ * refused are: truncated data, an alignment above 1 MiB, keys longer than 65535 bytes, NUL in keys or tensor
+ * names, and more than 2^27 strings in arrays.
  *
  * Does not promise: that strings are UTF-8 (values may hold any byte; quote before printing), or that bool
  * bytes are 0 or 1 (any non-zero byte reads as true).
@@ -80,7 +80,7 @@ typedef struct sl_gguf_tensor {
 /*
  * Indexes n_bytes of GGUF. `name` stands in error messages (a path) and is not kept.
  * Cost: one pass over the metadata bytes, no allocation that depends on an unchecked count.
- * Errors: SL_EFORMAT and SL_EUNSUPPORTED with the offset at fault, SL_ENOMEM.
+ * Errors: SL_EFORMAT, SL_EUNSUPPORTED and SL_ELIMIT with the offset at fault, SL_ENOMEM.
  */
 SL_API int sl_gguf_open(const void *bytes, uint64_t n_bytes, const char *name, sl_gguf **ret_gguf,
         sl_error *reterr);

@@ -122,6 +122,19 @@ static int read_header(sl__gguf_reader *r, sl_gguf *g, uint64_t *ret_n_tensors, 
     return 0;
 }
 
+/* Names are compared as they are read: a file of nothing but equal names ends at the second. */
+static int add_name(
+        const sl__gguf_reader *r, sl__name_table *table, const char *kind, sl_span name, size_t i)
+{
+    uint32_t other = SL_NAME_NONE;
+    int e = sl__name_table_add(table, name, (uint32_t)i, &other, r->reterr);
+    if (e >= 0 && other != SL_NAME_NONE) {
+        return sl__gguf_bad_item(
+                r, SL_EFORMAT, (uint64_t)(name.p - r->src.bytes) - 8, kind, name, "is there twice");
+    }
+    return e;
+}
+
 static int skip_value(sl__gguf_reader *r, const sl_gguf_kv *kv)
 {
     uint64_t n_bytes = 0;
@@ -133,6 +146,11 @@ static int skip_value(sl__gguf_reader *r, const sl_gguf_kv *kv)
                     " bytes are left; the file is truncated or damaged",
                     kv->n, sl__gguf_left(r));
         }
+        if (kv->n > SL_GGUF_MAX_STRINGS - r->n_strings) {
+            return sl__gguf_bad_item(r, SL_ELIMIT, r->at, "key", kv->key,
+                    "brings the strings of arrays above %u", SL_GGUF_MAX_STRINGS);
+        }
+        r->n_strings += kv->n;
         return sl__gguf_skip_strings(r, kv->n);
     }
     if (!sl__mul_u64(kv->n, sl__gguf_type_bytes(kv->elem_type), &n_bytes) ||
@@ -199,25 +217,16 @@ static int read_kv(sl__gguf_reader *r, sl_gguf *g)
         return e;
     }
     kv.n_bytes = r->at - start;
+    e = add_name(r, &g->kv_names, "key", kv.key, g->n_kv);
+    if (e < 0) {
+        return e;
+    }
     if (!sl__grow((void **)&g->kvs, &g->cap_kv, g->n_kv + 1, sizeof *g->kvs)) {
         return nomem(r, (g->n_kv + 1) * sizeof *g->kvs);
     }
     g->kvs[g->n_kv] = kv;
     g->n_kv++;
     return 0;
-}
-
-static int index_keys(const sl__gguf_reader *r, sl_gguf *g)
-{
-    int e = sl__name_table_init(&g->kv_names, g->n_kv, r->reterr);
-    for (size_t i = 0; e >= 0 && i < g->n_kv; i++) {
-        sl_span key = g->kvs[i].key;
-        if (sl__name_table_add(&g->kv_names, key, (uint32_t)i) != SL_NAME_NONE) {
-            e = sl__gguf_bad_item(r, SL_EFORMAT, (uint64_t)(key.p - r->src.bytes) - 8, "key", key,
-                    "is there twice");
-        }
-    }
-    return e;
 }
 
 static int read_alignment(const sl__gguf_reader *r, sl_gguf *g)
@@ -307,6 +316,9 @@ static int read_tensor(sl__gguf_reader *r, sl_gguf *g)
         return e;
     }
     e = sl__gguf_read_u64(r, "a tensor's offset", &t.offset);
+    if (e >= 0) {
+        e = add_name(r, &g->tensor_names, "tensor", t.name, g->n_tensors);
+    }
     if (e < 0) {
         return e;
     }
@@ -316,19 +328,6 @@ static int read_tensor(sl__gguf_reader *r, sl_gguf *g)
     g->tensors[g->n_tensors] = t;
     g->n_tensors++;
     return 0;
-}
-
-static int index_tensors(const sl__gguf_reader *r, sl_gguf *g)
-{
-    int e = sl__name_table_init(&g->tensor_names, g->n_tensors, r->reterr);
-    for (size_t i = 0; e >= 0 && i < g->n_tensors; i++) {
-        sl_span name = g->tensors[i].name;
-        if (sl__name_table_add(&g->tensor_names, name, (uint32_t)i) != SL_NAME_NONE) {
-            e = sl__gguf_bad_item(r, SL_EFORMAT, (uint64_t)(name.p - r->src.bytes) - 8, "tensor",
-                    name, "is there twice");
-        }
-    }
-    return e;
 }
 
 static int bad_offset(
@@ -397,16 +396,10 @@ static int read_index(sl__gguf_reader *r, sl_gguf *g)
         e = read_kv(r, g);
     }
     if (e >= 0) {
-        e = index_keys(r, g);
-    }
-    if (e >= 0) {
         e = read_alignment(r, g);
     }
     for (uint64_t i = 0; e >= 0 && i < n_tensors; i++) {
         e = read_tensor(r, g);
-    }
-    if (e >= 0) {
-        e = index_tensors(r, g);
     }
     return e >= 0 ? place_tensors(r, g) : e;
 }

@@ -11,6 +11,7 @@
 #define SL_GGUF_MAX_NAME_BYTES    63u /* ggml keeps 64 with the NUL */
 #define SL_GGUF_MAX_ALIGNMENT     (1u << 20)
 #define SL_GGUF_DEFAULT_ALIGNMENT 32u
+#define SL_GGUF_MAX_STRINGS       (1u << 27) /* a second of walking; vocabularies have half a million */
 #define SL_GGUF_HEADER_BYTES      24u
 
 struct sl_gguf {

@@ -17,6 +17,7 @@
 typedef struct sl__gguf_reader {
     sl__gguf_source src;
     uint64_t at;
+    uint64_t n_strings; /* of arrays so far */
     sl_error *reterr;
 } sl__gguf_reader;
 

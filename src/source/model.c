@@ -58,10 +58,12 @@ static int index_names(sl_model *m, sl_error *reterr)
     if (m->set.n_files == 1) {
         return 0;
     }
-    int r = sl__name_table_init(&m->names, m->n_tensors, reterr);
+    int r = 0;
     for (size_t i = 0; r >= 0 && i < m->n_tensors; i++) {
-        uint32_t other = sl__name_table_add(&m->names, m->tensors[i].info->name, (uint32_t)i);
-        if (other != SL_NAME_NONE) {
+        uint32_t other = SL_NAME_NONE;
+        sl_span name = m->tensors[i].info->name;
+        r = sl__name_table_add(&m->names, name, (uint32_t)i, &other, reterr);
+        if (r >= 0 && other != SL_NAME_NONE) {
             r = fail_twice(m, other, (uint32_t)i, reterr);
         }
     }

@@ -61,30 +61,6 @@ static uint64_t hash_name(const uint64_t key[2], sl_span name)
     return s.a ^ s.b ^ s.c ^ s.d;
 }
 
-int sl__name_table_init(sl__name_table *table, size_t n, sl_error *reterr)
-{
-    size_t n_slots = 8;
-    memset(table, 0, sizeof *table);
-    if (n >= INT32_MAX) {
-        return sl__fail(reterr, SL_ELIMIT, "%zu names, at most %d are indexed", n, INT32_MAX);
-    }
-    while (n_slots < 2 * n) {
-        n_slots *= 2;
-    }
-    sl__name_slot *slots = sl__alloc(n_slots, sizeof *slots);
-    if (!slots) {
-        return sl__fail_nomem(reterr, n_slots * sizeof *slots, "a table of names");
-    }
-    for (size_t i = 0; i < n_slots; i++) {
-        slots[i].index = SL_NAME_NONE;
-    }
-    table->slots = slots;
-    table->n_slots = n_slots;
-    table->key[0] = (uint64_t)(uintptr_t)slots;
-    table->key[1] = rotl((uint64_t)(uintptr_t)table, 32) ^ (uint64_t)(uintptr_t)&hash_name;
-    return 0;
-}
-
 void sl__name_table_done(sl__name_table *table)
 {
     sl__free(table->slots);
@@ -109,17 +85,55 @@ static sl__name_slot *probe(const sl__name_table *table, sl_span name, uint64_t 
     }
 }
 
-uint32_t sl__name_table_add(sl__name_table *table, sl_span name, uint32_t index)
+/* Makes room for one name more. */
+static int grow(sl__name_table *table, sl_error *reterr)
 {
+    sl__name_table grown = *table;
+    grown.n_slots = table->n_slots ? 2 * table->n_slots : 16;
+    if (table->n_names >= INT32_MAX) {
+        return sl__fail(reterr, SL_ELIMIT, "more than %d names are not indexed", INT32_MAX);
+    }
+    grown.slots = sl__alloc(grown.n_slots, sizeof *grown.slots);
+    if (!grown.slots) {
+        return sl__fail_nomem(reterr, grown.n_slots * sizeof *grown.slots, "a table of names");
+    }
+    if (table->n_slots == 0) {
+        grown.key[0] = (uint64_t)(uintptr_t)grown.slots;
+        grown.key[1] = rotl((uint64_t)(uintptr_t)table, 32) ^ (uint64_t)(uintptr_t)&hash_name;
+    }
+    for (size_t i = 0; i < grown.n_slots; i++) {
+        grown.slots[i].index = SL_NAME_NONE;
+    }
+    for (size_t i = 0; i < table->n_slots; i++) {
+        const sl__name_slot *slot = &table->slots[i];
+        if (slot->index != SL_NAME_NONE) {
+            *probe(&grown, slot->name, hash_name(grown.key, slot->name)) = *slot;
+        }
+    }
+    sl__free(table->slots);
+    *table = grown;
+    return 0;
+}
+
+int sl__name_table_add(
+        sl__name_table *table, sl_span name, uint32_t index, uint32_t *ret_other, sl_error *reterr)
+{
+    if (2 * (table->n_names + 1) > table->n_slots) {
+        int r = grow(table, reterr);
+        if (r < 0) {
+            return r;
+        }
+    }
     uint64_t hash = hash_name(table->key, name);
     sl__name_slot *slot = probe(table, name, hash);
-    if (slot->index != SL_NAME_NONE) {
-        return slot->index;
+    *ret_other = slot->index;
+    if (slot->index == SL_NAME_NONE) {
+        slot->name = name;
+        slot->index = index;
+        slot->tag = (uint32_t)(hash >> 32);
+        table->n_names++;
     }
-    slot->name = name;
-    slot->index = index;
-    slot->tag = (uint32_t)(hash >> 32);
-    return SL_NAME_NONE;
+    return 0;
 }
 
 uint32_t sl__name_table_find(const sl__name_table *table, sl_span name)

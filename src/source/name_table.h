@@ -27,19 +27,19 @@ typedef struct sl__name_slot {
 typedef struct sl__name_table {
     sl__name_slot *slots;
     size_t n_slots; /* a power of two, or 0 */
+    size_t n_names;
     uint64_t key[2];
 } sl__name_table;
-
-/* Room for n names. Errors: SL_ENOMEM, SL_ELIMIT (2^31 names or more); nothing is left allocated. */
-int sl__name_table_init(sl__name_table *table, size_t n, sl_error *reterr) SL_MUST_CHECK;
 
 void sl__name_table_done(sl__name_table *table);
 
 /*
- * Adds a name with its index and returns SL_NAME_NONE; a name that is there already is not added, and the
- * index that it has is returned. The caller adds at most as many as it made room for.
+ * Adds a name with its index and sets *ret_other to SL_NAME_NONE. A name that is there already is not added,
+ * and *ret_other is the index that it has. Cost: constant on average; the table grows as it fills.
+ * Errors: SL_ENOMEM, SL_ELIMIT (2^31 names), the table then unchanged.
  */
-uint32_t sl__name_table_add(sl__name_table *table, sl_span name, uint32_t index);
+int sl__name_table_add(sl__name_table *table, sl_span name, uint32_t index, uint32_t *ret_other,
+        sl_error *reterr) SL_MUST_CHECK;
 
 /* Index of a name, or SL_NAME_NONE. */
 uint32_t sl__name_table_find(const sl__name_table *table, sl_span name);

@@ -9,6 +9,7 @@
 #include "process_state.h"
 
 #include "base/mem.h"
+#include "os/os_process.h"
 
 #include "sluice/model.h"
 
@@ -133,6 +134,34 @@ static void test_G1_22_a_large_model_cut_in_half(void **state)
     gb_done(&g);
 }
 
+/* Files of holes: as large as a header wants them, with nothing in them. */
+static void make_sparse(const char *path, const gguf_bytes *g, uint64_t n_bytes)
+{
+    test_write_file(path, g->p, g->n);
+    assert_int_equal(truncate(path, (off_t)n_bytes), 0);
+}
+
+static void test_G1_05_counts_that_a_file_of_holes_allows(void **state)
+{
+    fixture *f = *state;
+    const uint64_t n_bytes = 1ull << 40;
+    gguf_bytes tensors = gb_start(3, n_bytes / 24 - 1, 0);
+    gguf_bytes keys = gb_start(3, 0, n_bytes / 14 - 2);
+    gguf_bytes strings = gb_start(3, 0, 1);
+    gb_key_array(&strings, "k", SL_GGUF_STR, n_bytes / 8 - 10);
+    uint64_t before = sl__process_rss().peak_bytes;
+    make_sparse(f->path, &tensors, n_bytes);
+    expect_refused(f->path, SL_EFORMAT, "tensor '' is there twice");
+    make_sparse(f->path, &keys, n_bytes);
+    expect_refused(f->path, SL_EFORMAT, "key number 0 is empty");
+    make_sparse(f->path, &strings, n_bytes);
+    expect_refused(f->path, SL_ELIMIT, "key 'k' brings the strings of arrays above 134217728");
+    assert_true(sl__process_rss().peak_bytes - before < 1u << 20);
+    gb_done(&tensors);
+    gb_done(&keys);
+    gb_done(&strings);
+}
+
 static void test_what_is_no_file(void **state)
 {
     fixture *f = *state;
@@ -212,6 +241,8 @@ int main(void)
                     test_G1_22_a_file_cut_at_every_length, set_up, tear_down),
             cmocka_unit_test_setup_teardown(
                     test_G1_22_a_large_model_cut_in_half, set_up, tear_down),
+            cmocka_unit_test_setup_teardown(
+                    test_G1_05_counts_that_a_file_of_holes_allows, set_up, tear_down),
             cmocka_unit_test_setup_teardown(test_what_is_no_file, set_up, tear_down),
             cmocka_unit_test_setup_teardown(test_through_a_link_of_another_name, set_up, tear_down),
             cmocka_unit_test_setup_teardown(test_every_failing_allocation, set_up, tear_down),
