@@ -29,17 +29,18 @@ void s2_kernel_tile(const s2_simd *simd, const s2_tile *tile)
 {
     float part[S2_TILE_ROWS * S2_TILE_COLS];
     if (tile->n_rows == S2_TILE_ROWS && tile->n_cols == S2_TILE_COLS) {
-        simd->tile(tile->sums, tile->sums_stride, tile->left, tile->right, tile->right_stride,
-                tile->offset, tile->n_in, tile->n_tap, S2_TILE_ROWS);
+        simd->tile(tile);
         return;
     }
+    s2_tile whole = *tile;
+    whole.sums = part;
+    whole.sums_stride = S2_TILE_COLS;
     memset(part, 0, sizeof part);
     for (size_t r = 0; r < tile->n_rows; r++) {
         memcpy(part + r * S2_TILE_COLS, tile->sums + r * tile->sums_stride,
                 tile->n_cols * sizeof *part);
     }
-    simd->tile(part, S2_TILE_COLS, tile->left, tile->right, tile->right_stride, tile->offset,
-            tile->n_in, tile->n_tap, tile->n_rows);
+    simd->tile(&whole);
     for (size_t r = 0; r < tile->n_rows; r++) {
         memcpy(tile->sums + r * tile->sums_stride, part + r * S2_TILE_COLS,
                 tile->n_cols * sizeof *part);

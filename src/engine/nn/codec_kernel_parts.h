@@ -31,21 +31,7 @@ static inline size_t s2_round_up(size_t n, size_t multiple)
     return (n + multiple - 1) / multiple * multiple;
 }
 
-/* One tile of a product, see s2_simd.tile. */
-typedef struct s2_tile {
-    float *sums; /* [n_rows][n_cols] of a matrix with `sums_stride` floats in a row */
-    size_t sums_stride;
-    size_t n_rows;
-    size_t n_cols;
-    const float *left;  /* [S2_TILE_ROWS][S2_TILE_TERMS] */
-    const float *right; /* S2_TILE_COLS columns are readable */
-    size_t right_stride;
-    const size_t *offset;
-    size_t n_in;
-    size_t n_tap;
-} s2_tile;
-
-/* Adds the tile's product to its sums; only n_rows and n_cols of them are touched. */
+/* s2_simd.tile that touches nothing but n_rows and n_cols of the sums. */
 void s2_kernel_tile(const s2_simd *simd, const s2_tile *tile);
 
 /* A custom operation on all threads with a result of [ne0, ne1]; absent sources are NULL. */

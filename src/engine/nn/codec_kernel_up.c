@@ -7,8 +7,9 @@
 #include "engine/nn/codec_kernel_parts.h"
 
 /* Inputs and sums of one block of widened weights. */
-#define BLOCK_TERMS 128
-#define BLOCK_COLS  256
+#define BLOCK_TERMS  128
+#define BLOCK_COLS   256
+#define BLOCK_FLOATS ((size_t)BLOCK_TERMS * BLOCK_COLS)
 /* Rows of the weight that are fetched ahead: they lie far apart. */
 #define ROWS_AHEAD 4
 #define CACHE_LINE 64
@@ -104,7 +105,7 @@ static void run_product(struct ggml_tensor *dst, int ith, int nth, void *user)
             .weight = dst->src[1],
             .n_in = (size_t)x->ne[0],
             .n_all = (size_t)(dst->src[1]->ne[0] * dst->src[1]->ne[1]),
-            .block = s2_kernel_scratch(dst, BLOCK_TERMS * BLOCK_COLS, ith, nth)};
+            .block = s2_kernel_scratch(dst, BLOCK_FLOATS, ith, nth)};
     size_t n_time = (size_t)x->ne[1];
     size_t n_cols = columns_of_item(job.n_all, nth);
     size_t n_chunks = (n_time + CHUNK_ROWS - 1) / CHUNK_ROWS;
@@ -160,7 +161,7 @@ struct ggml_tensor *s2_kernel_conv_up(
     struct ggml_tensor *product_args[] = {rows, conv->weight};
     int64_t n_all = (int64_t)conv->shape.kernel * conv->shape.n_out;
     struct ggml_tensor *product = s2_kernel_custom_scratch(
-            b, n_all, rows->ne[1], BLOCK_TERMS * BLOCK_COLS, product_args, 2, run_product, NULL);
+            b, n_all, rows->ne[1], BLOCK_FLOATS, product_args, 2, run_product, NULL);
     struct ggml_tensor *args[] = {product, conv->state, conv->bias};
     return s2_kernel_custom(
             b, rows->ne[1] * conv->shape.stride, conv->shape.n_out, args, 3, run_overlap, conv);

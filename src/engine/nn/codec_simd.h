@@ -10,26 +10,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define S2_TILE_ROWS 12
-#define S2_TILE_COLS 32
+#define S2_TILE_ROWS ((size_t)12)
+#define S2_TILE_COLS ((size_t)32)
 /* Floats between the rows of a tile's left factor, and so the most terms of one call. */
-#define S2_TILE_TERMS 128
+#define S2_TILE_TERMS ((size_t)128)
 
-#define S2_DOT_ROWS  4
-#define S2_DOT_COLS  16
-#define S2_MAX_LANES 16
+#define S2_DOT_ROWS  ((size_t)8)
+#define S2_DOT_COLS  ((size_t)24)
+#define S2_MAX_LANES ((size_t)16)
+
+/* A product to add to a block of sums. */
+typedef struct s2_tile {
+    float *sums; /* row r at r * sums_stride, S2_TILE_COLS columns */
+    size_t sums_stride;
+    size_t n_rows;      /* at most S2_TILE_ROWS */
+    size_t n_cols;      /* for s2_kernel_tile; the loops below go through all S2_TILE_COLS */
+    const float *left;  /* [S2_TILE_ROWS][S2_TILE_TERMS] */
+    const float *right; /* input i, tap j, column c at i * right_stride + offset[j] + c */
+    size_t right_stride;
+    const size_t *offset;
+    size_t n_in;
+    size_t n_tap; /* n_in * n_tap <= S2_TILE_TERMS */
+} s2_tile;
 
 typedef struct s2_simd {
     const char *name;
 
     /*
-     * sums[r * sums_stride + c] += sum over i < n_in, j < n_tap of
-     *     left[r * S2_TILE_TERMS + i * n_tap + j] * right[i * stride + offset[j] + c]
-     * for n_rows <= S2_TILE_ROWS rows and all S2_TILE_COLS columns. Rows up to S2_TILE_ROWS of sums and
-     * left must exist whatever n_rows is.
+     * sums[r][c] += sum over inputs i and taps j of left[r][i * n_tap + j] * right[i][j][c], for n_rows rows
+     * and all columns. All S2_TILE_ROWS rows of sums and left must exist: some beyond n_rows may be touched.
      */
-    void (*tile)(float *sums, size_t sums_stride, const float *left, const float *right,
-            size_t stride, const size_t *offset, size_t n_in, size_t n_tap, size_t n_rows);
+    void (*tile)(const s2_tile *tile);
 
     /*
      * sums[r * S2_DOT_COLS + c] = dot product of rows[r] with column c at right + c * stride, for all

@@ -283,7 +283,8 @@ static int set_standard_inputs(
     }
     set_mask(tf, n_time, k_pos, mask);
     for (uint32_t t = 0; t < n_time; t++) {
-        int64_t index = (tf->slot + t) % n_ring;
+        int64_t index = tf->slot + t;
+        index -= index < n_ring ? 0 : n_ring;
         int32_t q_pos = (int32_t)(n_ring - n_time + t);
         ggml_backend_tensor_set(inputs->index, &index, t * sizeof index, sizeof index);
         ggml_backend_tensor_set(inputs->q_pos, &q_pos, t * sizeof q_pos, sizeof q_pos);

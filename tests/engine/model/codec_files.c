@@ -79,7 +79,9 @@ void open_damaged(model_fixture *f, const char *dir, const char *from, const cha
     }
     if (to) {
         assert_int_equal(strlen(from), strlen(to));
-        memcpy(name, to, strlen(to));
+        for (size_t i = 0; to[i]; i++) {
+            name[i] = to[i];
+        }
     }
     test_path(path, sizeof path, dir, "damaged.gguf");
     test_write_file(path, data, n);

@@ -74,7 +74,7 @@ static void check_stages(const char *model, bool is_standard, size_t stride, flo
     int32_t *codes = to_frame_major(books, 10, 48);
     size_t n_samples;
     float *want = golden_f32("dec.audio", &n_samples);
-    assert_int_equal(n_samples, 48 * f.hp.codec.frame_samples);
+    assert_int_equal(n_samples, (size_t)48 * f.hp.codec.frame_samples);
     float *pcm = decode(&f, d, codes, 48, stride);
     assert_int_equal(check.n_stages, 8); /* zq, post_module, upsample, model0 to model4 */
     float audio = largest_difference(pcm, want, n_samples);
@@ -293,7 +293,7 @@ static void test_late_frames_are_as_exact_as_early_ones(void **state)
     model_fixture_open(&f, TINY_MODEL, 1);
     s2_codec_decoder *d = create(&f, &usual);
     size_t n_samples = f.hp.codec.frame_samples;
-    int32_t *codes = calloc(3000 * f.hp.codec.n_codebooks, sizeof *codes);
+    int32_t *codes = calloc((size_t)3000 * f.hp.codec.n_codebooks, sizeof *codes);
     assert_non_null(codes);
     float *pcm = decode(&f, d, codes, 3000, 3000);
     const float *early = pcm + 100 * n_samples;
@@ -313,8 +313,8 @@ static void test_reset_is_as_good_as_new(void **state)
     s2_codec_decoder *used = create(&f, &usual);
     s2_codec_decoder *fresh = create(&f, &usual);
     int32_t *codes = make_codes(&f, 40);
-    size_t n = 20 * f.hp.codec.frame_samples;
-    float *before = decode(&f, used, codes + 20 * 10, 20, 3);
+    size_t n = (size_t)20 * f.hp.codec.frame_samples;
+    float *before = decode(&f, used, codes + (size_t)20 * 10, 20, 3);
     float *after = decode(&f, used, codes, 20, 20); /* resets first */
     float *want = decode(&f, fresh, codes, 20, 20);
     assert_same_bits(after, want, n);
@@ -370,7 +370,7 @@ static void test_threads_do_not_matter(void **state)
         int32_t *codes = make_codes(&f, 9);
         float *pcm = decode(&f, d, codes, 9, 9);
         if (want) {
-            assert_same_bits(pcm, want, 9 * f.hp.codec.frame_samples);
+            assert_same_bits(pcm, want, (size_t)9 * f.hp.codec.frame_samples);
             free(pcm);
         } else {
             want = pcm;
@@ -390,7 +390,7 @@ static void test_codes_are_clamped(void **state)
     s2_codec_decoder *d = create(&f, &usual);
     int32_t wild[2 * 10];
     int32_t tame[2 * 10];
-    for (size_t i = 0; i < 2 * 10; i++) {
+    for (size_t i = 0; i < sizeof wild / sizeof wild[0]; i++) {
         bool is_large = i < 10;
         int32_t last =
                 (int32_t)(i % 10 == 0 ? f.hp.codec.semantic_size : f.hp.codec.residual_size) - 1;
@@ -399,7 +399,7 @@ static void test_codes_are_clamped(void **state)
     }
     float *a = decode(&f, d, wild, 2, 1);
     float *b = decode(&f, d, tame, 2, 1);
-    assert_same_bits(a, b, 2 * f.hp.codec.frame_samples);
+    assert_same_bits(a, b, (size_t)2 * f.hp.codec.frame_samples);
     free(a);
     free(b);
     s2_codec_decoder_free(&d);

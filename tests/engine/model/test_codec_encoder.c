@@ -204,7 +204,7 @@ static void test_demo_voice(void **state)
         }
     }
     print_message("demo voice: %zu of %zu codes equal\n", n_same, 10 * (n_frames - 1));
-    assert_true(n_same * 100 >= 95 * 10 * (n_frames - 1));
+    assert_true(n_same * 100 >= (size_t)95 * 10 * (n_frames - 1));
     free(codes);
     free(samples);
     json_decref(root);

@@ -44,14 +44,14 @@ static void check_decode(const char *model)
     int32_t *codes = to_frame_major(books, 10, 48);
     float *signal = golden_f32("dec.zq", NULL);
     float *want = to_rows(signal, 64, 48);
-    float *got = malloc(48 * 64 * sizeof *got);
+    float *got = malloc((size_t)48 * 64 * sizeof *got);
     float *one = malloc(64 * sizeof *one);
     assert_non_null(got);
     assert_non_null(one);
     s2_quantizer_decode(q, codes, 48, got);
-    assert_true(largest_difference(got, want, 48 * 64) <= 1e-5F);
-    s2_quantizer_decode(q, codes + 17 * 10, 1, one);
-    assert_memory_equal(one, got + 17 * 64, 64 * sizeof *one);
+    assert_true(largest_difference(got, want, (size_t)48 * 64) <= 1e-5F);
+    s2_quantizer_decode(q, codes + (size_t)17 * 10, 1, one);
+    assert_memory_equal(one, got + (size_t)17 * 64, 64 * sizeof *one);
     free(one);
     free(got);
     free(want);
@@ -122,17 +122,17 @@ static void test_encode_leaves_the_rest(void **state)
     float rest[3 * 64];
     float sum[3 * 64];
     int32_t codes[3 * 10];
-    for (size_t i = 0; i < 3 * 64; i++) {
+    for (size_t i = 0; i < sizeof input / sizeof input[0]; i++) {
         input[i] = sinf((float)i * 0.7F);
     }
     memcpy(rest, input, sizeof rest);
     s2_quantizer_encode(q, rest, 3, codes, 3, NULL);
     int32_t *frames = to_frame_major(codes, 10, 3);
     s2_quantizer_decode(q, frames, 3, sum);
-    for (size_t i = 0; i < 3 * 64; i++) {
+    for (size_t i = 0; i < sizeof input / sizeof input[0]; i++) {
         sum[i] += rest[i];
     }
-    assert_true(largest_difference(sum, input, 3 * 64) <= 1e-5F);
+    assert_true(largest_difference(sum, input, sizeof input / sizeof input[0]) <= 1e-5F);
     free(frames);
     s2_quantizer_free(&q);
     model_fixture_close(&f);

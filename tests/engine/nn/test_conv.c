@@ -157,7 +157,7 @@ static void test_threads_do_not_matter(void **state)
                         .dilation = 1,
                         .frame_columns = WIDE},
                 .type = GGML_TYPE_F16};
-        float *x = made_up(29 * 300, 7);
+        float *x = made_up((size_t)29 * 300, 7);
         float *want = NULL;
         for (int n_threads = 1; n_threads <= 3; n_threads++) {
             conv_fixture f;
@@ -290,7 +290,17 @@ static void check_tile(const s2_simd *simd, size_t n_in, size_t n_tap, size_t n_
     float *right = made_up(n_in * stride + S2_TILE_COLS, 2);
     float *sums = made_up(S2_TILE_ROWS * S2_TILE_COLS, 3);
     float *before = made_up(S2_TILE_ROWS * S2_TILE_COLS, 3);
-    simd->tile(sums, S2_TILE_COLS, left, right, stride, offset, n_in, n_tap, n_rows);
+    s2_tile tile = {.sums = sums,
+            .sums_stride = S2_TILE_COLS,
+            .n_rows = n_rows,
+            .n_cols = S2_TILE_COLS,
+            .left = left,
+            .right = right,
+            .right_stride = stride,
+            .offset = offset,
+            .n_in = n_in,
+            .n_tap = n_tap};
+    simd->tile(&tile);
     for (size_t r = 0; r < n_rows; r++) {
         for (size_t c = 0; c < S2_TILE_COLS; c++) {
             double want = (double)before[r * S2_TILE_COLS + c];
