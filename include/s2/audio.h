@@ -74,9 +74,9 @@ typedef struct s2_audio_writer_opts {
 
 /*
  * Begins a file. It appears under its name only when finish succeeds; to a stream, samples leave as they
- * are written: WAV then has 0xFFFFFFFF for its sizes, FLAC no length, MP3 no "Info" frame. MP3 is constant
- * bitrate (about 128 kbit/s at 44.1 kHz) and 0.4 dB softer, which is LAME's headroom; Opus is 64 kbit/s.
- * The same samples give the same bytes.
+ * are written: WAV then has 0xFFFFFFFF for its sizes, FLAC no length, MP3 no "Info" frame.
+ * MP3 has a constant bitrate (128 kbit/s from 32 kHz on, 80 and 64 below) and is 0.4 dB softer, which is LAME's
+ * headroom; Opus has 64 kbit/s. The same samples give the same bytes.
  * Rates in Hz: WAV and PCM 1000..768000, FLAC 1000..655350, MP3 8000, 11025, 12000, 16000, 22050, 24000, 32000,
  * 44100 and 48000, Opus 48000.
  * Errors: SL_EINVAL (a rate that the format cannot carry: names those it can), and those of creating a file.

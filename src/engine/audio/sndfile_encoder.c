@@ -13,9 +13,6 @@
 #include "engine/audio/mpeg_frames.h"
 
 #define BLOCK 1024u
-/* Constant bitrate, so that players know the length of a stream; about 128 kbit/s at 44.1 kHz. */
-#define MP3_LEVEL 0.667
-
 struct s2_encoder {
     SNDFILE *sndfile;
     sl__out_file *file;
@@ -140,6 +137,19 @@ static void sndfile_free(s2_encoder *encoder)
     }
 }
 
+/*
+ * Constant bitrate, so that players can tell the length of a stream. libsndfile's scale goes from the highest
+ * bitrate (0) down to the lowest: 128 kbit/s from 32 kHz on, 80 and 64 below. Frames of less than that have no
+ * room for the length.
+ */
+static double mp3_level(uint32_t rate)
+{
+    if (rate >= 32000) {
+        return 0.667;
+    }
+    return rate >= 16000 ? 0.5 : 0.0;
+}
+
 static int open_sndfile(s2_encoder *e, uint32_t rate, sl_error *reterr)
 {
     static SF_VIRTUAL_IO io = {out_length, out_seek, out_read, out_write, out_tell};
@@ -155,7 +165,7 @@ static int open_sndfile(s2_encoder *e, uint32_t rate, sl_error *reterr)
     }
     if (is_mp3) {
         int mode = SF_BITRATE_MODE_CONSTANT;
-        double level = MP3_LEVEL;
+        double level = mp3_level(rate);
         sf_command(e->sndfile, SFC_SET_BITRATE_MODE, &mode, sizeof mode);
         sf_command(e->sndfile, SFC_SET_COMPRESSION_LEVEL, &level, sizeof level);
     }

@@ -17,7 +17,7 @@
 #define RATE 44100u
 
 /* libsndfile 1.2.0 does not free this after a damaged Ogg file; nothing of ours is passed over. */
-const char *__lsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
     return "leak:vorbis_info_init\nleak:vorbis_synthesis_headerin\n";
