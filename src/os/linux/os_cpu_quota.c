@@ -57,34 +57,33 @@ static unsigned tighter(unsigned a, unsigned b)
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-static unsigned quota_v2(const char *folder)
+/* Reads n numbers from the start of FOLDER/NAME; false if they are not all there. */
+static bool read_numbers(const char *folder, const char *name, uint64_t *ret, size_t n)
 {
     char path[PATH_MAX];
-    uint64_t quota = 0;
-    uint64_t period = 0;
-    snprintf(path, sizeof path, "%s/cpu.max", folder);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     char *text = read_text(path);
     const char *at = text ? text : "";
-    bool is_bound = scan_u64(&at, &quota) && scan_u64(&at, &period);
+    size_t n_read = 0;
+    while (n_read < n && scan_u64(&at, &ret[n_read])) {
+        n_read++;
+    }
     sl__free(text);
-    return is_bound ? whole_cpus(quota, period) : 0;
+    return n_read == n;
+}
+
+static unsigned quota_v2(const char *folder)
+{
+    uint64_t v[2]; /* quota and period */
+    return read_numbers(folder, "cpu.max", v, 2) ? whole_cpus(v[0], v[1]) : 0;
 }
 
 static unsigned quota_v1(const char *folder)
 {
-    char path[PATH_MAX];
     uint64_t quota = 0;
     uint64_t period = 0;
-    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
-    char *text = read_text(path);
-    const char *at = text ? text : "";
-    bool is_bound = scan_u64(&at, &quota);
-    sl__free(text);
-    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-    text = read_text(path);
-    at = text ? text : "";
-    is_bound = is_bound && scan_u64(&at, &period);
-    sl__free(text);
+    bool is_bound = read_numbers(folder, "cpu.cfs_quota_us", &quota, 1) &&
+                    read_numbers(folder, "cpu.cfs_period_us", &period, 1);
     return is_bound ? whole_cpus(quota, period) : 0;
 }
 

@@ -4,8 +4,8 @@
  * This table and the saved handler are the one piece of process-wide state in the library: a signal handler
  * has no other place to look.
  *
- * The handler calls fstat and mmap. POSIX lists the first as safe in handlers; the second is a plain system
- * call on Linux.
+ * The handler calls fstat, which POSIX lists as safe in handlers, and the system call behind mmap, past
+ * whatever else may have been put over the C function.
  */
 #define _GNU_SOURCE
 
@@ -18,12 +18,19 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "os/os_process.h"
 
 #define SLOTS_IN_BLOCK 64
+
+#ifdef SYS_mmap2 /* 32-bit systems, where SYS_mmap takes its arguments otherwise */
+#define MMAP_NUMBER SYS_mmap2
+#else
+#define MMAP_NUMBER SYS_mmap
+#endif
 
 struct sl__guard {
     atomic_uint seq; /* odd while the fields below change */
@@ -92,10 +99,8 @@ static bool replace_pages(const hit *h, uintptr_t addr)
         n_bytes = h->end - page;
     }
     mark_lost(h->slot, page - h->begin);
-    /* The address comes from the kernel as a pointer and goes back as one. */
-    void *at = (void *)page; /* NOLINT(performance-no-int-to-ptr) */
-    return mmap(at, n_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
-           MAP_FAILED;
+    return syscall(MMAP_NUMBER, page, n_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                   -1, 0) == (long)page;
 }
 
 /* A fault that is not ours goes to whoever handled it before us. */
