@@ -15,13 +15,13 @@ run_tests = ctest --test-dir $(1) --output-on-failure -j $(JOBS) $(2)
 all: ## build the program: build/sluice
 	@tools/setup.sh --check build
 	@$(call configure,release)
-	@$(call build,build)
+	@$(call build,build,--target sluice_cli sluice_shared manual)
 
 setup: ## install what is missing from Debian (root or sudo)
 	@tools/setup.sh run build test lint fuzz bench
 
 demo: ## speak one sentence into demo.wav and draw demo.png
-	@tools/setup.sh build test
+	@tools/setup.sh build
 	@$(call configure,release)
 	@$(call build,build,--target sluice_cli spectrogram)
 	@tools/demo.sh build

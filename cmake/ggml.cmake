@@ -33,7 +33,7 @@ function(ggml_run step log)
 endfunction()
 
 function(ggml_build source prefix)
-    message(STATUS "ggml: building it once into ${prefix} (about a minute on two cores)")
+    message(NOTICE "ggml: building it once into ${prefix} (about a minute on two cores)")
     string(RANDOM LENGTH 8 suffix)
     set(work ${prefix}.${suffix})
     if(SLUICE_SANITIZE STREQUAL "thread")

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json_writer.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "commands.h"
+#include "json_put.h"
 #include "report.h"
 #include "s2/voice.h"
 #include "suggest.h"
@@ -73,23 +73,15 @@ const opt_command cmd_voice_rm_table = {
         .n_opts = sizeof rm_defs / sizeof rm_defs[0],
 };
 
-static void put_u64(sl__json *j, const char *key, uint64_t v)
-{
-    sl__json_key(j, key);
-    sl__json_u64(j, v);
-}
-
 static void put_voice(sl__json *j, const char *name, const s2_voice *voice)
 {
     sl__json_object(j);
-    sl__json_key(j, "name");
-    sl__json_cstr(j, name);
+    put_cstr(j, "name", name);
     put_u64(j, "frames", voice->n_frames);
     put_u64(j, "codebooks", voice->n_codebooks);
     put_u64(j, "codebook_size", voice->codebook_size);
     put_u64(j, "sample_rate", voice->sample_rate);
-    sl__json_key(j, "text");
-    sl__json_cstr(j, voice->text);
+    put_cstr(j, "text", voice->text);
     sl__json_end(j);
 }
 

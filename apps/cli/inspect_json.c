@@ -1,32 +1,8 @@
 /* For programs: complete, in file order, with numbers as numbers. */
-#include "base/json_writer.h"
 #include "base/status.h"
 #include "inspect.h"
+#include "json_put.h"
 #include "kv_reader.h"
-
-static void put_span(sl__json *j, const char *key, sl_span s)
-{
-    sl__json_key(j, key);
-    sl__json_str(j, s.p, s.n);
-}
-
-static void put_cstr(sl__json *j, const char *key, const char *s)
-{
-    sl__json_key(j, key);
-    sl__json_cstr(j, s);
-}
-
-static void put_u64(sl__json *j, const char *key, uint64_t v)
-{
-    sl__json_key(j, key);
-    sl__json_u64(j, v);
-}
-
-static void put_bool(sl__json *j, const char *key, bool v)
-{
-    sl__json_key(j, key);
-    sl__json_bool(j, v);
-}
 
 static void put_elem(sl__json *j, const kv_elem *e)
 {
@@ -57,7 +33,7 @@ static void put_kv(sl__json *j, const sl_gguf_kv *kv)
     kv_elem e;
     bool is_array = kv->type == SL_GGUF_ARRAY;
     sl__json_object(j);
-    put_span(j, "key", kv->key);
+    put_str(j, "key", kv->key.p, kv->key.n);
     put_cstr(j, "type", sl_gguf_type_name(kv->type));
     if (is_array) {
         put_cstr(j, "element_type", sl_gguf_type_name(kv->elem_type));
@@ -109,7 +85,7 @@ static void put_tensor(sl__json *j, const sl_tensor *tensor, bool is_codec_file)
 {
     const sl_gguf_tensor *info = tensor->info;
     sl__json_object(j);
-    put_span(j, "name", info->name);
+    put_str(j, "name", info->name.p, info->name.n);
     put_cstr(j, "type", unit_type_name(info->type));
     sl__json_key(j, "ne");
     sl__json_array(j);

@@ -1,8 +1,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_writer.h"
 #include "base/status.h"
+#include "json_put.h"
 #include "os/os_out_file.h"
 #include "os/os_process.h"
 #include "say.h"
@@ -28,18 +28,6 @@ static double ms_per_frame(const say_report *r, uint64_t ns)
     return r->stats.n_frames > 0 ? (double)ns * 1e-6 / r->stats.n_frames : 0.0;
 }
 
-static void put_u64(sl__json *j, const char *key, uint64_t v)
-{
-    sl__json_key(j, key);
-    sl__json_u64(j, v);
-}
-
-static void put_f64(sl__json *j, const char *key, double v)
-{
-    sl__json_key(j, key);
-    sl__json_f64(j, v);
-}
-
 static void put_report(sl__json *j, const say_report *r)
 {
     const s2_stats *s = &r->stats;
@@ -59,10 +47,8 @@ static void put_report(sl__json *j, const say_report *r)
     put_u64(j, "frames", s->n_frames);
     put_u64(j, "segments", s->n_segments);
     put_u64(j, "prompt_columns", s->n_prompt_columns);
-    sl__json_key(j, "end");
-    sl__json_cstr(j, s2_end_name(s->end));
-    sl__json_key(j, "truncated");
-    sl__json_bool(j, s->end == S2_END_LIMIT);
+    put_cstr(j, "end", s2_end_name(s->end));
+    put_bool(j, "truncated", s->end == S2_END_LIMIT);
     put_u64(j, "seed", r->seed);
     put_u64(j, "threads", r->info.n_threads);
     put_u64(j, "sample_rate", r->info.sample_rate);

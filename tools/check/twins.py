@@ -6,8 +6,17 @@ from pathlib import PurePosixPath
 
 import tree
 
-# Source files without a twin, and why.
-WITHOUT_TWIN = {}
+# Source files that are parts of one concept and are tested through it: file -> the test of the whole.
+TESTED_BY = {
+    "src/engine/audio/opus_encoder.c": "test_writer.c",
+    "src/engine/audio/pcm_encoder.c": "test_writer.c",
+    "src/engine/audio/sndfile_encoder.c": "test_writer.c",
+    "src/engine/nn/codec_kernel_attention.c": "test_codec_kernels.c",
+    "src/engine/nn/codec_kernel_conv.c": "test_codec_kernels.c",
+    "src/engine/nn/codec_kernel_linear.c": "test_codec_kernels.c",
+    "src/engine/nn/codec_kernel_parts.c": "test_codec_kernels.c",
+    "src/engine/nn/codec_kernel_up.c": "test_codec_kernels.c",
+}
 
 # Names that may repeat: programs, and per-system twins of one contract in src/os.
 MAY_REPEAT = {"main.c"}
@@ -16,10 +25,10 @@ MAY_REPEAT = {"main.c"}
 def check():
     tests = {PurePosixPath(n).name for n in tree.files(".c", under="tests")}
     for name in tree.files(".c", under="src"):
-        path = PurePosixPath(name)
-        if f"test_{path.name}" not in tests and name not in WITHOUT_TWIN:
-            yield f"{name}: has no test_{path.name} under tests/"
-    for name in WITHOUT_TWIN:
+        wanted = TESTED_BY.get(name, f"test_{PurePosixPath(name).name}")
+        if wanted not in tests:
+            yield f"{name}: has no {wanted} under tests/"
+    for name in TESTED_BY:
         if not (tree.ROOT / name).exists():
             yield f"tools/check/twins.py: {name} is listed but does not exist"
     places = Counter()

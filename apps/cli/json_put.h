@@ -1,0 +1,37 @@
+/* A key and its value in one call; see base/json_writer.h. */
+#ifndef CLI_JSON_PUT_H
+#define CLI_JSON_PUT_H
+
+#include "base/json_writer.h"
+
+static inline void put_u64(sl__json *j, const char *key, uint64_t v)
+{
+    sl__json_key(j, key);
+    sl__json_u64(j, v);
+}
+
+static inline void put_f64(sl__json *j, const char *key, double v)
+{
+    sl__json_key(j, key);
+    sl__json_f64(j, v);
+}
+
+static inline void put_bool(sl__json *j, const char *key, bool v)
+{
+    sl__json_key(j, key);
+    sl__json_bool(j, v);
+}
+
+static inline void put_str(sl__json *j, const char *key, const char *s, size_t n)
+{
+    sl__json_key(j, key);
+    sl__json_str(j, s, n);
+}
+
+static inline void put_cstr(sl__json *j, const char *key, const char *s)
+{
+    sl__json_key(j, key);
+    sl__json_cstr(j, s);
+}
+
+#endif
