@@ -28,10 +28,10 @@
 extern "C" {
 #endif
 
-#define S2_VOICE_MAX_FRAMES        65536      /* 50 minutes of S2 Pro; a longer file is refused */
-#define S2_VOICE_MAX_CODEBOOKS     32         /* as a model may have */
-#define S2_VOICE_MAX_CODEBOOK_SIZE (1u << 20) /* entries */
-#define S2_VOICE_MAX_TEXT_BYTES    (1024u * 1024u) /* with the NUL */
+#define S2_VOICE_MAX_FRAMES        65536    /* 50 minutes of S2 Pro; a longer file is refused */
+#define S2_VOICE_MAX_CODEBOOKS     32       /* as a model may have */
+#define S2_VOICE_MAX_CODEBOOK_SIZE 1048576  /* entries */
+#define S2_VOICE_MAX_TEXT_BYTES    1048576u /* with the NUL */
 #define S2_VOICE_NAME_MAX_BYTES    64
 #define S2_VOICE_SUFFIX            ".s2voice"
 

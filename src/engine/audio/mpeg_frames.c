@@ -33,10 +33,12 @@ size_t s2_mpeg_frame_bytes(const unsigned char *h)
     uint32_t bits = kbits[row][i_kbits] * 1000u;
     uint32_t pad = (h[2] >> 1) & 1u;
     if (layer == 1) {
-        return (12 * bits / rate + pad) * 4;
+        return ((size_t)(12 * bits / rate) + pad) * 4;
     }
     return (layer == 3 && version != 3 ? 72u : 144u) * bits / rate + pad;
 }
+
+static const unsigned char xing[4] = {'X', 'i', 'n', 'g'};
 
 static unsigned layer_of(const unsigned char *header)
 {
@@ -71,7 +73,7 @@ static bool has_tag(const unsigned char *bytes, size_t frame)
 {
     size_t at = tag_offset(bytes);
     return frame >= at + 16 && frame <= S2_MPEG_HEAD_MAX &&
-           (memcmp(bytes + at, "Xing", 4) == 0 || memcmp(bytes + at, "Info", 4) == 0);
+           (memcmp(bytes + at, xing, sizeof xing) == 0 || memcmp(bytes + at, "Info", 4) == 0);
 }
 
 /* Whole frames in the bytes; what is between them (tags, damage) is passed over. */
@@ -134,7 +136,7 @@ void s2_mpeg_make_head(const unsigned char *bytes, size_t n, s2_mpeg_head *ret_h
             (unsigned char)((head->bytes[2] & 0x0Du) | 0x90u); /* room enough, no padding */
     head->n = s2_mpeg_frame_bytes(head->bytes);
     unsigned char *tag = head->bytes + tag_offset(bytes);
-    memcpy(tag, "Xing", 4);
+    memcpy(tag, xing, sizeof xing);
     store_be(tag + 4, HAS_FRAMES);
     store_be(tag + 8, n_frames);
 }

@@ -26,16 +26,14 @@ struct s2_encoder {
 
 static void fill_head(unsigned char head[HEAD_BYTES], uint32_t rate, uint32_t n_data)
 {
-    memcpy(head, "RIFF    WAVEfmt ", 16);
+    /* RIFF, WAVE, a fmt chunk of 16 bytes: integers, one channel of 16 bits; data. Zeros are set below. */
+    static const unsigned char plain[HEAD_BYTES] = {'R', 'I', 'F', 'F', 0, 0, 0, 0, 'W', 'A', 'V',
+            'E', 'f', 'm', 't', ' ', 16, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 16, 0,
+            'd', 'a', 't', 'a', 0, 0, 0, 0};
+    memcpy(head, plain, sizeof plain);
     sl__store_le(head + 4, n_data == DATA_UNKNOWN ? DATA_UNKNOWN : n_data + HEAD_BYTES - 8, 4);
-    sl__store_le(head + 16, 16, 4);
-    sl__store_le(head + 20, 1, 2); /* integer samples */
-    sl__store_le(head + 22, 1, 2); /* channels */
     sl__store_le(head + 24, rate, 4);
     sl__store_le(head + 28, 2 * (uint64_t)rate, 4);
-    sl__store_le(head + 32, 2, 2);
-    sl__store_le(head + 34, 16, 2);
-    memcpy(head + 36, "data", 4);
     sl__store_le(head + 40, n_data, 4);
 }
 

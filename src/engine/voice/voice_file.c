@@ -1,6 +1,7 @@
 /*
  * Voices as files of a folder: names, paths, lists. The bytes inside are voice_format.c's.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,25 +83,26 @@ static bool is_name_char(char c)
            c == '-';
 }
 
-static char to_upper(char c)
+/* For the bytes of names, where setting this bit makes no letter of another character. */
+static bool is_same_letter(char a, char b)
 {
-    return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+    return (a | 0x20) == (b | 0x20);
 }
 
 /* CON, PRN, AUX, NUL, COM0 to COM9, LPT0 to LPT9, which Windows opens as devices with any suffix. */
 static bool is_device_name(const char *name, size_t n)
 {
-    static const char *const devices[] = {"CON", "PRN", "AUX", "NUL", "COM", "LPT"};
-    static const size_t n_plain = 4;
-    char upper[3];
-    if (n != 3 && !(n == 4 && name[3] >= '0' && name[3] <= '9')) {
+    static const char *const plain[] = {"CON", "PRN", "AUX", "NUL"};
+    static const char *const numbered[] = {"COM", "LPT"};
+    bool is_numbered = n == 4 && name[3] >= '0' && name[3] <= '9';
+    const char *const *devices = is_numbered ? numbered : plain;
+    size_t n_devices = is_numbered ? 2 : 4;
+    if (n != 3 && !is_numbered) {
         return false;
     }
-    for (size_t i = 0; i < sizeof upper; i++) {
-        upper[i] = to_upper(name[i]);
-    }
-    for (size_t i = n == 3 ? 0 : n_plain; i < (n == 3 ? n_plain : 6); i++) {
-        if (memcmp(upper, devices[i], sizeof upper) == 0) {
+    for (size_t i = 0; i < n_devices; i++) {
+        if (is_same_letter(name[0], devices[i][0]) && is_same_letter(name[1], devices[i][1]) &&
+                is_same_letter(name[2], devices[i][2])) {
             return true;
         }
     }
@@ -137,10 +139,7 @@ int s2_voice_path(const char *dir, const char *name, char **ret_path, sl_error *
     if (!path) {
         return sl__fail_nomem(reterr, n_path, "the path of a voice");
     }
-    memcpy(path, dir, n_dir);
-    path[n_dir] = '/';
-    memcpy(path + n_dir + 1, name, n_name);
-    memcpy(path + n_dir + 1 + n_name, S2_VOICE_SUFFIX, sizeof S2_VOICE_SUFFIX);
+    snprintf(path, n_path, "%s/%s%s", dir, name, S2_VOICE_SUFFIX);
     if (sl__is_symlink(path)) {
         sl__quote(shown, sizeof shown, path, n_path - 1);
         sl__free(path);

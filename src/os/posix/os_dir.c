@@ -62,7 +62,8 @@ static int read_names(DIR *dir, const char *path, name_vec *vec, sl_error *reter
 {
     for (;;) {
         errno = 0;
-        const struct dirent *entry = readdir(dir); /* safe: nobody else has this stream */
+        /* Nobody else has this stream. NOLINTNEXTLINE(concurrency-mt-unsafe) */
+        const struct dirent *entry = readdir(dir);
         if (!entry) {
             return errno == 0 ? 0 : fail_folder(reterr, errno, path, "read");
         }
