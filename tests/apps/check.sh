@@ -28,7 +28,7 @@ check() {
     out=$(cat "$scratch/out")
     err=$(cat "$scratch/err")
     n_cases=$((n_cases + 1))
-    if [ "$status" = "$want_status" ] && matches "$want_out" "$out" && matches "$want_err" "$err"; then
+    if matches "$want_status" "$status" && matches "$want_out" "$out" && matches "$want_err" "$err"; then
         return 0
     fi
     n_failed=$((n_failed + 1))

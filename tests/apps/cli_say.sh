@@ -1,0 +1,81 @@
+#!/bin/sh
+# sluice say on the tiny model: what it writes, what it refuses, and that a failure leaves no file behind.
+. tests/apps/check.sh
+model=tests/data/tiny/tiny-f16.gguf
+tokenizer=tests/data/tiny/tokenizer.json
+wav=$scratch/out.wav
+
+# say NAME STATUS STDERR ARGS...: speaks at most 4 frames with the tiny model.
+say() {
+    name=$1 want=$2 message=$3
+    shift 3
+    check "$name" "$want" '' "$message" say -m $model -t $tokenizer --threads 1 --max-frames 4 "$@"
+}
+holds() { [ "$(head -c "$2" "$1" | tail -c 4)" = "$3" ]; }
+is_absent() { [ ! -e "$1" ]; }
+
+say speaks 0 '*' --seed 7 -o "$wav" 'Hello there.'
+check_that wav_header holds "$wav" 4 RIFF
+check_that wav_length [ "$(wc -c <"$wav")" -gt 44 ]
+say quiet 0 '' -q --seed 7 -o "$scratch/again.wav" 'Hello there.'
+check_that same_seed_same_bytes cmp "$wav" "$scratch/again.wav"
+say other_seed 0 '' -q --seed 8 -o "$scratch/other.wav" 'Hello there.'
+check_that other_seed_other_bytes [ "$(cksum <"$wav")" != "$(cksum <"$scratch/other.wav")" ]
+say with_codes 0 '' -q --seed 7 --codes-out "$scratch/codes.npy" --stats "$scratch/stats.json" -o "$wav" 'Hello there.'
+check_that npy_header holds "$scratch/codes.npy" 5 NUMP
+for key in audio_s wall_s first_audio_s rtf peak_rss_bytes; do
+    check_that "stats_have_$key" grep -q "\"$key\":[0-9]" "$scratch/stats.json"
+done
+check codes_in 0 '' '' say -q -m $model --codes-in "$scratch/codes.npy" -o "$scratch/decoded.wav"
+check_that decoded_is_the_same cmp "$wav" "$scratch/decoded.wav"
+printf 'Hello there.' >"$scratch/text"
+say text_file 0 '' -q --seed 7 -f "$scratch/text" -o "$scratch/file.wav"
+check_that text_file_is_the_same cmp "$wav" "$scratch/file.wav"
+"$SLUICE_PROGRAM" say -q -m $model -t $tokenizer --threads 1 --max-frames 4 --seed 7 --format pcm -o - 'Hello there.' \
+    >"$scratch/stream.pcm"
+tail -c +45 "$wav" >"$scratch/file.pcm"
+check_that stream_is_the_same cmp "$scratch/file.pcm" "$scratch/stream.pcm"
+
+# An output that cannot be made, and one that fails on the way: the old file stays, nothing else appears.
+mkdir "$scratch/only"
+printf old >"$scratch/only/old.wav"
+say bad_text_keeps_file '[12]' '*not UTF-8*0xff*' -o "$scratch/only/old.wav" "$(printf 'a\377')"
+say empty_text '[12]' '*nothing to speak*' -o "$scratch/only/old.wav" ''
+say blank_text '[12]' '*nothing to speak*' -o "$scratch/only/old.wav" '   '
+check_that old_file_is_there [ "$(cat "$scratch/only/old.wav")" = old ]
+check_that nothing_else_is_there [ "$(ls -A "$scratch/only")" = old.wav ]
+say no_folder 1 '*none/x.wav*' -o "$scratch/none/x.wav" hi
+say into_folder '[12]' '*directory*' -o "$scratch" hi
+say full_disk 1 '*/dev/full*No space left*' -q -o /dev/full hi
+
+# Files that are no models, tokenizers, voices, recordings or codes.
+: >"$scratch/empty"
+head -c 50000 $model >"$scratch/cut.gguf"
+mkfifo "$scratch/fifo"
+for bad in empty cut.gguf fifo nowhere .; do
+    check "model_$bad" '[12]' '' 'sluice say: *' say -m "$scratch/$bad" -t $tokenizer -o "$scratch/x.wav" hi
+    check "tokenizer_$bad" '[12]' '' 'sluice say: *' say -m $model -t "$scratch/$bad" -o "$scratch/x.wav" hi
+    check "codes_$bad" '[12]' '' 'sluice say: *' say -m $model --codes-in "$scratch/$bad" -o "$scratch/x.wav"
+    check "voice_$bad" '[12]' '' 'sluice say: *' say -m $model -t $tokenizer --voice "$scratch/$bad" -o "$scratch/x.wav" hi
+    check "ref_$bad" '[12]' '' 'sluice say: *' say -m $model -t $tokenizer --ref-audio "$scratch/$bad" --ref-text words \
+        -o "$scratch/x.wav" hi
+    check "text_$bad" '[12]' '' 'sluice say: *' say -m $model -t $tokenizer -f "$scratch/$bad" -o "$scratch/x.wav"
+    check_that "no_file_after_$bad" is_absent "$scratch/x.wav"
+done
+
+usage='; see '\''sluice say --help'\'
+check no_model 2 '' "sluice say: *-m MODEL*$usage" say hi
+say no_text 2 "sluice say: nothing to say*$usage" -o "$wav"
+say unknown 2 "sluice say: unknown option '--tempreature' (did you mean '--temperature'?)$usage" --tempreature 1 hi
+say missing_value 2 "sluice say: --seed needs a value N$usage" hi --seed
+say option_as_value 2 "sluice say: --output needs a value FILE, but the option '--seed' follows *$usage" -o --seed 5 hi
+say bad_number 2 "sluice say: --seed: 'x' is not a whole number$usage" --seed x hi
+say out_of_range 2 "sluice say: --top-p: '1.5' is not a number from 0 to 1$usage" --top-p 1.5 hi
+say bad_format 2 "sluice say: --format: 'wave' is not one of wav, *$usage" --format wave hi
+say twice 2 "sluice say: --seed is given twice$usage" --seed 1 --seed 2 hi
+say greedy_and_temperature 2 "sluice say: --greedy and --temperature contradict each other*$usage" --greedy --temperature 1 hi
+say voice_and_ref 2 "sluice say: --voice and --ref-audio contradict each other*$usage" --voice a --ref-audio b --ref-text c hi
+say ref_without_text 2 "sluice say: --ref-audio has no effect without --ref-text$usage" --ref-audio b hi
+say two_texts 2 "sluice say: 'there' is one TEXT too many*$usage" hello there
+say bad_rate '[12]' '*5 Hz*' --sample-rate 5 -o "$wav" hi
+check_done
