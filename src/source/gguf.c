@@ -25,6 +25,10 @@ static int nomem(const sl__gguf_reader *r, size_t n_bytes)
 /* What a file that is no GGUF probably is, as the end of a sentence. */
 static const char *foreign_hint(const char *bytes, uint64_t n_bytes)
 {
+    static const char html[] =
+            "; it is an HTML page: download the file itself, not the page about it";
+    static const char legacy[] = "; it is a legacy GGML file: convert it to GGUF";
+    static const char packed[] = "; it is compressed: unpack it first";
     static const struct {
         const char *start;
         const char *hint;
@@ -32,24 +36,35 @@ static const char *foreign_hint(const char *bytes, uint64_t n_bytes)
             {"FUGG", "; it is a big-endian GGUF, only little-endian files are read"},
             {"version https://git-lfs",
                     "; it is a Git LFS pointer: fetch the file with git lfs pull"},
-            {"<!DOCTYPE", "; it is an HTML page: download the file itself, not the page about it"},
-            {"<!doctype", "; it is an HTML page: download the file itself, not the page about it"},
-            {"<html", "; it is an HTML page: download the file itself, not the page about it"},
-            {"<HTML", "; it is an HTML page: download the file itself, not the page about it"},
-            {"lmgg", "; it is a legacy GGML file: convert it to GGUF"},
-            {"fmgg", "; it is a legacy GGML file: convert it to GGUF"},
-            {"tjgg", "; it is a legacy GGML file: convert it to GGUF"},
-            {"algg", "; it is a legacy GGML adapter: convert it to GGUF"},
+            {"<!DOCTYPE", html},
+            {"<!doctype", html},
+            {"<html", html},
+            {"<HTML", html},
+            {"{\"", "; it is JSON: perhaps the error message of a server"},
+            {"lmgg", legacy},
+            {"fmgg", legacy},
+            {"tjgg", legacy},
+            {"algg", legacy},
+            {"ggml", legacy},
+            {"ggmf", legacy},
+            {"ggjt", legacy},
+            {"ggla", legacy},
             {"PK\x03\x04", "; it is a ZIP archive or PyTorch checkpoint: convert it to GGUF"},
+            {"\x1f\x8b", packed},
+            {"\x28\xb5\x2f\xfd", packed},
     };
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        size_t n = strlen(kinds[i].start);
-        if (n <= n_bytes && memcmp(bytes, kinds[i].start, n) == 0) {
-            return kinds[i].hint;
-        }
-    }
     if (n_bytes > 9 && memcmp(bytes + 8, "{\"", 2) == 0) {
         return "; it is a safetensors file: convert it to GGUF";
+    }
+    uint64_t n_blank = 0;
+    while (n_blank < n_bytes && memchr(" \t\r\n\xEF\xBB\xBF", bytes[n_blank], 7)) {
+        n_blank++;
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        size_t n = strlen(kinds[i].start);
+        if (n <= n_bytes - n_blank && memcmp(bytes + n_blank, kinds[i].start, n) == 0) {
+            return kinds[i].hint;
+        }
     }
     return "";
 }

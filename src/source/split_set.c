@@ -125,7 +125,8 @@ static int find_places(const char *path, shard_places *places, sl_error *reterr)
     }
     int r = sl__real_path(path, &places->target, reterr);
     if (r < 0) {
-        return r;
+        /* The file is open: a target that cannot be named is only no place to look at. */
+        return r == SL_ENOMEM ? r : 0;
     }
     if (!sl__shard_name_parse(places->target, &target_name)) {
         sl__free(places->target);

@@ -46,6 +46,12 @@ static void test_G1_02_foreign_files_get_a_hint(void **state)
             {"\x1b[2J", 60, "'\\x1b[2J'"},
             {"\x40", 3, "'@\\x00\\x00\\x00'"},
             {"PK\x03\x04", 100, "convert it"},
+            {"ggml", 9, "legacy GGML"},
+            {"\xEF\xBB\xBF\r\n <!DOCTYPE html>", 0, "HTML"},
+            {"{\"error\":\"Repository not found\"}", 0, "JSON"},
+            {"\x1f\x8b\x08", 20, "unpack"},
+            {"    ", 0, "'    '"},
+            {"GGU", 1, "not a GGUF file"},
             {"\n\n", 0, "'\\x0a\\x0a'"},
     };
     (void)state;
