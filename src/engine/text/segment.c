@@ -63,7 +63,9 @@ static size_t cut_len(const char *text, size_t n_bytes, size_t max_bytes)
         s2_part part = s2_part_at(text + at, n_bytes - at, max_bytes);
         bool is_blank = part.kind == S2_PART_BLANK || part.kind == S2_PART_LINE;
         if (is_blank) {
-            found.blank = solid_end;
+            /* 1 000 000 is one number. */
+            bool is_in_number = s2_is_between_digits(text, n_bytes, solid_end, at + part.n);
+            found.blank = is_in_number ? found.blank : solid_end;
         } else if (at + part.n <= max_bytes) {
             note_cuts(text, n_bytes, at, part, &found);
             solid_end = at + part.n;

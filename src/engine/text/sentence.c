@@ -224,7 +224,7 @@ static uint32_t char_at(const char *text, size_t n_bytes, size_t at)
     return sl__utf8_decode(text + at, n_bytes - at, &cp) > 0 ? cp : 0;
 }
 
-static bool is_between_digits(const char *text, size_t n_bytes, size_t begin, size_t end)
+bool s2_is_between_digits(const char *text, size_t n_bytes, size_t begin, size_t end)
 {
     return is_digit(char_before(text, begin)) && is_digit(char_at(text, n_bytes, end));
 }
@@ -258,6 +258,7 @@ static stop_run take_run(const char *text, size_t n_bytes, size_t at, bool is_qu
         if (!closes && !s2_is_terminator(part.kind)) {
             break;
         }
+        is_quote_open = is_quote_open && part.cp != '"';
         run.has_closer = run.has_closer || closes;
         run.n_stops += part.kind == S2_PART_STOP;
         run.n_terminators += !closes;
@@ -385,7 +386,7 @@ bool s2_ends_clause(const char *text, size_t n_bytes, size_t at, s2_part part)
 {
     size_t end = at + part.n;
     if (part.kind == S2_PART_CLAUSE_WIDE || part.kind == S2_PART_END_WIDE) {
-        return !is_between_digits(text, n_bytes, at, end);
+        return !s2_is_between_digits(text, n_bytes, at, end);
     }
     if (part.kind != S2_PART_CLAUSE && !s2_is_terminator(part.kind)) {
         return false;
@@ -409,7 +410,7 @@ static bool ends_sentence(const char *text, size_t n_bytes, const stop_run *run)
     if (run->is_wide) {
         /* A closing quote with more words behind it: somebody was quoted. */
         bool goes_on = run->has_closer && after.kind == S2_PART_LETTER;
-        return !goes_on && !is_between_digits(text, n_bytes, run->begin, run->end);
+        return !goes_on && !s2_is_between_digits(text, n_bytes, run->begin, run->end);
     }
     if (after.kind != S2_PART_BLANK && after.kind != S2_PART_TAG) {
         return false;

@@ -46,6 +46,9 @@ size_t s2_skip_blanks(const char *text, size_t n_bytes);
 /* True for . ! ? and their kin. */
 bool s2_is_terminator(s2_part_kind kind);
 
+/* True if digits stand in front of text[begin] and at text[end]: what is between them is part of a number. */
+bool s2_is_between_digits(const char *text, size_t n_bytes, size_t begin, size_t end);
+
 /*
  * Bytes of the sentence at the start of text[0..n_bytes-1], which begins with no blank; without the blanks
  * behind it. *ret_has_speech tells whether it holds a letter or a digit outside of tags; only the last

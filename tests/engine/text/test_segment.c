@@ -147,6 +147,8 @@ static void test_G4_07_other_scripts(void **state)
           "\xbd\"",
             "\xe5\xa5\xbd\xe3\x80\x82|\"\xe5\xa5\xbd\xe3\x80\x82\"\xe5\xa5\xbd\xe3\x80\x82|\"\xe5"
             "\xa5\xbd\"");
+    check("\"\xe5\xa5\xbd\xe3\x80\x82\"\"\xe5\xa5\xbd\xe3\x80\x82\"",
+            "\"\xe5\xa5\xbd\xe3\x80\x82\"|\"\xe5\xa5\xbd\xe3\x80\x82\"");
 }
 
 static void test_G4_07_tags(void **state)
@@ -186,6 +188,8 @@ static void test_G4_07_long_sentences(void **state)
     check_sized("aa bb cc dd", 0, 7, "aa bb|cc dd");
     check_sized("aa bb cc dd", 0, 1, "a|a|b|b|c|c|d|d");
     check_sized("it costs 1,000,000 and more", 0, 20, "it costs 1,000,000|and more");
+    check_sized("it costs 1 000 000 and more", 0, 12, "it costs|1 000 000|and more");
+    check_sized("7 7 7 7 7 7 7", 0, 6, "7 7 7|7 7 7|7");
     check_sized("we met Dr. Smith, and then all went home", 0, 24,
             "we met Dr. Smith,|and then all went home");
     check_sized("x. y z w", 0, 4, "x.|y z|w");

@@ -101,12 +101,16 @@ static void test_ends_of_clauses(void **state)
             1));
 }
 
-static void test_blanks(void **state)
+static void test_blanks_and_digits(void **state)
 {
     (void)state;
     assert_int_equal(s2_skip_blanks(" \t\r\n\xc2\xa0\xe3\x80\x80x", 10), 9);
     assert_int_equal(s2_skip_blanks("  \xcc\x81", 4), 1);
     assert_int_equal(s2_skip_blanks("", 0), 0);
+    assert_true(s2_is_between_digits("1 2", 3, 1, 2));
+    assert_false(s2_is_between_digits("1 a", 3, 1, 2));
+    assert_false(s2_is_between_digits("1", 1, 1, 1));
+    assert_false(s2_is_between_digits("1", 1, 0, 0));
     assert_true(s2_is_terminator(S2_PART_END_WIDE));
     assert_false(s2_is_terminator(S2_PART_CLAUSE));
 }
@@ -117,7 +121,7 @@ int main(void)
             cmocka_unit_test(test_kinds_of_parts),
             cmocka_unit_test(test_length_of_the_first_sentence),
             cmocka_unit_test(test_ends_of_clauses),
-            cmocka_unit_test(test_blanks),
+            cmocka_unit_test(test_blanks_and_digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,9 +136,8 @@ static void test_ids_are_appended(void **state)
 static void test_hostile_megabytes(void **state)
 {
     (void)state;
-    static const char *const parts[] = {" ", "\n", " \n", "a", "<", "<|", "<|semantic:1", "'",
-            "\xcc\x81", "\xcc\x81\xcc\xa3", "\xe4\xbd\xa0", "\xf0\x9f\x91\xa9\xe2\x80\x8d", "1",
-            "\xc2\xa0", "the "};
+    static const char *const parts[] = {
+            " ", " \n", "a", "<|semantic:1", "'", "\xcc\x81\xcc\xa3", "\xe4\xbd\xa0"};
     size_t n = (size_t)1 << 20;
     char *text = malloc(n + 16);
     s2_tokenizer *tk = open_data("golden/tokenizer.json");
