@@ -14,7 +14,7 @@
 #define MIN_TILED_COLUMNS 12
 
 /* Columns that one work item goes through with each block of widened weights. */
-#define CHUNK_COLS (8 * S2_TILE_COLS)
+#define CHUNK_COLS (16 * S2_TILE_COLS)
 
 #define CACHE_LINE 64
 

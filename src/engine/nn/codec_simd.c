@@ -40,7 +40,9 @@ static void snake_slowly(float *x, size_t n, float alpha, float inverse)
 #define LANES 4
 #define TARGET
 #define ROWS     6
-#define DOT_COLS 1
+#define DOT_ROWS 4
+#define DOT_COLS 2
+#define DOT_SUMS 8
 #define NAME(f)  f##_plain
 #define WIDEN(p)                                                                                   \
     (vec_plain)                                                                                    \
@@ -55,7 +57,9 @@ static void snake_slowly(float *x, size_t n, float alpha, float inverse)
 #define LANES      8
 #define TARGET     __attribute__((target("avx2,fma,f16c")))
 #define ROWS       6
-#define DOT_COLS   1
+#define DOT_ROWS   4
+#define DOT_COLS   2
+#define DOT_SUMS   8
 #define NAME(f)    f##_avx2
 #define WIDEN(p)   (vec_avx2) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p)))
 #define TABLE_NAME "avx2"
@@ -64,7 +68,9 @@ static void snake_slowly(float *x, size_t n, float alpha, float inverse)
 #define LANES    16
 #define TARGET   __attribute__((target("avx512f,fma")))
 #define ROWS     12
-#define DOT_COLS 3
+#define DOT_ROWS 4
+#define DOT_COLS 4
+#define DOT_SUMS 16
 #define NAME(f)  f##_avx512
 #define WIDEN(p)                                                                                   \
     (vec_avx512) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(p)))
