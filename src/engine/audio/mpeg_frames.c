@@ -8,6 +8,7 @@
 #define HAS_BYTES  2u
 
 #define ID3V1_BYTES 128u
+#define GAP_MOST    4194304u /* a tag with a picture fits */
 
 size_t s2_mpeg_frame_bytes(const unsigned char *h)
 {
@@ -76,18 +77,21 @@ static bool has_tag(const unsigned char *bytes, size_t frame)
            (memcmp(bytes + at, xing, sizeof xing) == 0 || memcmp(bytes + at, "Info", 4) == 0);
 }
 
-/* Whole frames in the bytes; what is between them (tags, damage) is passed over. */
+/* Whole frames in the bytes; what is between them (tags, damage) is passed over, unless it does not end. */
 static uint32_t count_frames(const unsigned char *bytes, size_t n, size_t at)
 {
     uint32_t n_frames = 0;
-    while (at <= n && n - at >= 4) {
+    size_t gap = 0;
+    while (at <= n && n - at >= 4 && gap < GAP_MOST) {
         size_t frame = s2_mpeg_frame_bytes(bytes + at);
         if (frame == 0) {
             at++;
+            gap++;
         } else if (frame > n - at) {
             break;
         } else {
             at += frame;
+            gap = 0;
             n_frames++;
         }
     }

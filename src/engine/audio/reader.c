@@ -20,6 +20,8 @@
 
 #define BLOCK_FRAMES  1024
 #define CHANNELS_MOST 64
+/* Of FLAC, Ogg and MP3, whose decoders look for the end; a sparse file can be as large as it likes. */
+#define COMPRESSED_MOST ((size_t)1 << 30)
 
 /* A made-up head and a part of the file behind it, as one run of bytes. */
 typedef struct parts {
@@ -210,6 +212,16 @@ static int fail_kind(const s2_sound *sound, const char *name, sl_error *reterr)
             sound->what);
 }
 
+static int decode_compressed(
+        parts *source, decoder *d, const char *what, s2_audio *ret_audio, sl_error *reterr)
+{
+    if (source->n_body > COMPRESSED_MOST) {
+        return sl__fail(reterr, SL_ELIMIT, "%s: %zu bytes of %s, at most %zu are read; cut it",
+                d->name, source->n_body, what, COMPRESSED_MOST);
+    }
+    return decode_parts(source, d, what, ret_audio, reterr);
+}
+
 /* MP3, as a file or inside a WAV. */
 static int decode_mpeg(parts *source, decoder *d, s2_audio *ret_audio, sl_error *reterr)
 {
@@ -219,7 +231,7 @@ static int decode_mpeg(parts *source, decoder *d, s2_audio *ret_audio, sl_error 
     source->n_body -= head.skip;
     source->head = head.bytes;
     source->n_head = head.n;
-    return decode_parts(source, d, "MP3", ret_audio, reterr);
+    return decode_compressed(source, d, "MP3", ret_audio, reterr);
 }
 
 static int decode_riff(parts *source, decoder *d, s2_audio *ret_audio, sl_error *reterr)
@@ -259,7 +271,7 @@ int s2_audio_decode(const void *bytes, size_t n, const char *name, double max_se
         return decode_mpeg(&source, &d, ret_audio, reterr);
     case S2_SOUND_FLAC:
     case S2_SOUND_OGG:
-        return decode_parts(&source, &d, sound.what, ret_audio, reterr);
+        return decode_compressed(&source, &d, sound.what, ret_audio, reterr);
     case S2_SOUND_UNKNOWN:
     case S2_SOUND_OTHER:
     default:

@@ -54,7 +54,7 @@ static void test_mp3_behind_tags_and_padding(void **state)
     (void)state;
     put_frames(&b, 5);
     expect(&b, S2_SOUND_MPEG, 0);
-    put_id3(&b, 3, 2 * 1024 * 1024);
+    put_id3(&b, 3, 2097152);
     put_id3(&b, 4, 300);
     size_t start = b.n;
     put_frames(&b, 5);

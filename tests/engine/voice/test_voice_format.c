@@ -97,7 +97,7 @@ static void test_every_bit_of_the_header(void **state)
     sl_error err;
     int n_accepted = 0;
     (void)state;
-    for (size_t i = 0; i < 8 * SAMPLE_HEAD; i++) {
+    for (size_t i = 0; i < (size_t)8 * SAMPLE_HEAD; i++) {
         voice_sample_bytes(bytes);
         bytes[i / 8] ^= (unsigned char)(1u << (i % 8));
         int r = parse(bytes, sizeof bytes, &err);
@@ -147,7 +147,7 @@ static void test_fields_out_of_range(void **state)
             {28, 8, 1, SL_EFORMAT, 28, "transcript has 1 bytes"},
             {28, 8, UINT64_MAX, SL_EFORMAT, 28, "transcript has 18446744073709551615 bytes"},
             {28, 8, UINT64_MAX - 60, SL_EFORMAT, 28, "transcript"}, /* the sum would wrap */
-            {28, 8, 1024 * 1024, SL_EFORMAT, SAMPLE_N_BYTES, "cut off"},
+            {28, 8, 1048576, SL_EFORMAT, SAMPLE_N_BYTES, "cut off"},
             {28, 8, 6, SL_EFORMAT, SAMPLE_N_BYTES - 1, "followed by"},
             {36, 8, 0, SL_EFORMAT, 36, "codes have 0 bytes"},
             {36, 8, 23, SL_EFORMAT, 36, "codes have 23 bytes"},
