@@ -29,6 +29,7 @@ static const char *foreign_hint(const char *bytes, uint64_t n_bytes)
             "; it is an HTML page: download the file itself, not the page about it";
     static const char legacy[] = "; it is a legacy GGML file: convert it to GGUF";
     static const char packed[] = "; it is compressed: unpack it first";
+    static const char blanks[] = {' ', '\t', '\r', '\n', '\xEF', '\xBB', '\xBF'};
     static const struct {
         const char *start;
         const char *hint;
@@ -57,7 +58,7 @@ static const char *foreign_hint(const char *bytes, uint64_t n_bytes)
         return "; it is a safetensors file: convert it to GGUF";
     }
     uint64_t n_blank = 0;
-    while (n_blank < n_bytes && memchr(" \t\r\n\xEF\xBB\xBF", bytes[n_blank], 7)) {
+    while (n_blank < n_bytes && memchr(blanks, bytes[n_blank], sizeof blanks)) {
         n_blank++;
     }
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
