@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "engine/nn/bind.h"
 
 #define MIN_NORM 1e-12F
 
@@ -52,25 +53,14 @@ static int bind_book(
     } else {
         snprintf(prefix, sizeof prefix, "c.quantizer.quantizer.quantizers.%u", i - 1);
     }
-    const struct {
-        const char *name;
-        int64_t ne[3];
-        struct ggml_tensor **ret;
-    } wanted[] = {
-            {"in_proj.weight", {1, latent, code}, &bk->in_weight},
-            {"in_proj.bias", {code, 1, 1}, &bk->in_bias},
-            {"out_proj.weight", {1, code, latent}, &bk->out_weight},
-            {"out_proj.bias", {latent, 1, 1}, &bk->out_bias},
-            {"codebook.weight", {code, bk->n_entries, 1}, &bk->entries},
+    const s2_wanted wanted[] = {
+            {"in_proj.weight", S2_WEIGHT_VECTOR, {1, latent, code}, &bk->in_weight},
+            {"in_proj.bias", S2_WEIGHT_VECTOR, {code, 1, 1}, &bk->in_bias},
+            {"out_proj.weight", S2_WEIGHT_VECTOR, {1, code, latent}, &bk->out_weight},
+            {"out_proj.bias", S2_WEIGHT_VECTOR, {latent, 1, 1}, &bk->out_bias},
+            {"codebook.weight", S2_WEIGHT_VECTOR, {code, bk->n_entries, 1}, &bk->entries},
     };
-    for (size_t k = 0; k < sizeof wanted / sizeof wanted[0]; k++) {
-        int r = s2_weights_need(weights, S2_WEIGHT_VECTOR, wanted[k].ne, wanted[k].ret, reterr,
-                "%s.%s", prefix, wanted[k].name);
-        if (r < 0) {
-            return r;
-        }
-    }
-    return SL_OK;
+    return s2_bind(weights, prefix, wanted, sizeof wanted / sizeof wanted[0], reterr);
 }
 
 static int alloc_tables(s2_quantizer *q, size_t max_entries, sl_error *reterr)

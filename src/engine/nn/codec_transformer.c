@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "engine/nn/bind.h"
 #include "engine/nn/ops.h"
 
 struct s2_codec_tf_layer {
@@ -26,12 +27,7 @@ static int bind_layer(s2_codec_tf_layer *layer, const s2_weights *weights, const
 {
     int64_t n = shape->n_embd;
     int64_t ff = shape->n_ff;
-    const struct {
-        const char *name;
-        s2_weight_kind kind;
-        int64_t ne[3];
-        struct ggml_tensor **ret;
-    } wanted[] = {
+    const s2_wanted wanted[] = {
             {"attention_norm.weight", S2_WEIGHT_VECTOR, {n, 1, 1}, &layer->attention_norm},
             {"attention.wqkv.weight", S2_WEIGHT_MATRIX, {n, 3 * n, 1}, &layer->wqkv},
             {"attention.wo.weight", S2_WEIGHT_MATRIX, {n, n, 1}, &layer->wo},
@@ -42,14 +38,7 @@ static int bind_layer(s2_codec_tf_layer *layer, const s2_weights *weights, const
             {"feed_forward.w2.weight", S2_WEIGHT_MATRIX, {ff, n, 1}, &layer->w2},
             {"ffn_layer_scale.gamma", S2_WEIGHT_VECTOR, {n, 1, 1}, &layer->ffn_scale},
     };
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        int r = s2_weights_need(weights, wanted[i].kind, wanted[i].ne, wanted[i].ret, reterr,
-                "%s.%s", prefix, wanted[i].name);
-        if (r < 0) {
-            return r;
-        }
-    }
-    return SL_OK;
+    return s2_bind(weights, prefix, wanted, sizeof wanted / sizeof wanted[0], reterr);
 }
 
 static int check_shape(const s2_codec_tf_shape *shape, const char *prefix, sl_error *reterr)

@@ -13,7 +13,7 @@
 #include "engine/nn/weights.h"
 
 /* Most taps of one kernel. */
-#define S2_CONV_MAX_KERNEL 64
+#define S2_CONV_MAX_KERNEL 128
 
 typedef struct s2_conv_shape {
     uint32_t n_in;

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "engine/nn/bind.h"
 #include "engine/nn/ops.h"
 
 #define LAYER_NORM_EPS 1e-6F
@@ -18,12 +19,7 @@ int s2_convnext_init(s2_convnext *block, const s2_weights *weights, s2_state *st
     }
     const struct ggml_tensor *up = s2_weights_find(weights, "%s.pwconv1.weight", prefix);
     int64_t hidden = up ? up->ne[1] : 4 * (int64_t)n;
-    const struct {
-        const char *name;
-        s2_weight_kind kind;
-        int64_t ne[3];
-        struct ggml_tensor **ret;
-    } wanted[] = {
+    const s2_wanted wanted[] = {
             {"norm.weight", S2_WEIGHT_VECTOR, {n, 1, 1}, &block->norm_weight},
             {"norm.bias", S2_WEIGHT_VECTOR, {n, 1, 1}, &block->norm_bias},
             {"pwconv1.weight", S2_WEIGHT_MATRIX, {n, hidden, 1}, &block->up_weight},
@@ -32,14 +28,7 @@ int s2_convnext_init(s2_convnext *block, const s2_weights *weights, s2_state *st
             {"pwconv2.bias", S2_WEIGHT_VECTOR, {n, 1, 1}, &block->down_bias},
             {"gamma", S2_WEIGHT_VECTOR, {n, 1, 1}, &block->gamma},
     };
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        r = s2_weights_need(weights, wanted[i].kind, wanted[i].ne, wanted[i].ret, reterr, "%s.%s",
-                prefix, wanted[i].name);
-        if (r < 0) {
-            return r;
-        }
-    }
-    return SL_OK;
+    return s2_bind(weights, prefix, wanted, sizeof wanted / sizeof wanted[0], reterr);
 }
 
 struct ggml_tensor *s2_convnext_build(

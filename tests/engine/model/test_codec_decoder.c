@@ -227,6 +227,39 @@ static void test_demo_voice(void **state)
     model_fixture_close(&f);
 }
 
+/* Linear layers in Q8_0: near the F16 file's audio, and the two ways to compute agree. */
+static void test_quantized_linear_layers(void **state)
+{
+    (void)state;
+    model_fixture f;
+    model_fixture_open(&f, "../../models/demo/demo-voice-q8_0.gguf", 1);
+    assert_int_equal(s2_weights_find(f.weights, "c.quantizer.upsample.0.1.pwconv1.weight")->type,
+            GGML_TYPE_Q8_0);
+    s2_build_options standard = {.is_standard = true};
+    s2_codec_decoder *a = create(&f, &usual);
+    s2_codec_decoder *b = create(&f, &standard);
+    json_t *root = read_json("demo/golden-greedy.json");
+    const json_t *one = json_array_get(json_object_get(root, "cases"), 0);
+    const json_t *books = json_object_get(one, "codes");
+    const json_t *want = json_object_get(one, "pcm_every_768");
+    int32_t codes[20 * 10];
+    for (size_t k = 0; k < sizeof codes / sizeof codes[0]; k++) {
+        codes[k] = (int32_t)json_number_at(json_array_get(books, k % 10), k / 10);
+    }
+    float *pcm = decode(&f, a, codes, 20, 3);
+    float *other = decode(&f, b, codes, 20, 3);
+    for (size_t t = 0; t < 20; t++) {
+        assert_true(fabs((double)pcm[t * 768 + 384] - json_number_at(want, t)) <= 0.02);
+    }
+    assert_true(largest_difference(pcm, other, (size_t)20 * 768) <= 0.05F);
+    free(pcm);
+    free(other);
+    json_decref(root);
+    s2_codec_decoder_free(&a);
+    s2_codec_decoder_free(&b);
+    model_fixture_close(&f);
+}
+
 /* 500 frames at once and in pieces; bit for bit, where the kernels promise it. */
 static void check_seams(const char *model, bool is_standard, size_t n_frames, float tolerance)
 {
@@ -486,6 +519,7 @@ int main(void)
             cmocka_unit_test(test_generated_audio),
             cmocka_unit_test(test_existing_engine_audio),
             cmocka_unit_test(test_demo_voice),
+            cmocka_unit_test(test_quantized_linear_layers),
             cmocka_unit_test(test_G4_21_pieces_equal_the_whole),
             cmocka_unit_test(test_G4_27_any_number_of_frames),
             cmocka_unit_test(test_late_frames_are_as_exact_as_early_ones),
