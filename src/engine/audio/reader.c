@@ -261,6 +261,7 @@ int s2_audio_decode(const void *bytes, size_t n, const char *name, double max_se
         return sl__fail(
                 reterr, SL_EINVAL, "the longest sound is %g s; give more than 0", max_seconds);
     }
+    bytes = n > 0 ? bytes : ""; /* no arithmetic on NULL */
     s2_sound sound = s2_sound_sniff(bytes, n);
     decoder d = {.name = name, .max_seconds = max_seconds};
     parts source = {.body = (const unsigned char *)bytes + sound.start, .n_body = n - sound.start};
