@@ -24,6 +24,12 @@
 /* Nobody speaks this many letters a second: speech that ends sooner than its letters take was cut short. */
 #define MAX_LETTERS_PER_SECOND 60
 
+/*
+ * Columns of earlier messages that a piece may see. Beyond, only the last piece is kept: the voice goes on from
+ * it, and a book needs no more memory than a page.
+ */
+#define MAX_HISTORY_COLUMNS 2048
+
 /* Bytes of a batch of speaker turns, as in the original. */
 #define TURN_BATCH_BYTES 512
 
@@ -301,16 +307,33 @@ static int append_answer(job *j, sl_error *reterr)
     return r;
 }
 
-static int speak_pieces(job *j, sl_error *reterr)
+/* Makes the prompt that piece i > 0 is added to. */
+static int continue_prompt(job *j, size_t i, sl_error *reterr)
 {
     s2_engine *e = j->e;
+    s2_control control = j->opts->allow_control_tokens ? S2_CONTROL_PARSE : S2_CONTROL_AS_TEXT;
+    int r = j->keeps_history ? append_answer(j, reterr) : SL_OK;
+    if (r < 0 || (j->keeps_history && j->prompt.n_columns <= MAX_HISTORY_COLUMNS)) {
+        return r;
+    }
+    j->prompt.n_columns = e->n_prefix;
+    s2_slow_ar_rewind(e->slow, e->n_prefix);
+    if (j->keeps_history) {
+        sl_span last = j->pieces[i - 1];
+        r = s2_prompt_add_user(&e->layout, last.p, last.n, control, &j->prompt, reterr);
+        if (r == 0) {
+            r = append_answer(j, reterr);
+        }
+    }
+    return r;
+}
+
+static int speak_pieces(job *j, sl_error *reterr)
+{
     int r = SL_OK;
     for (size_t i = 0; i < j->n_pieces && r == 0; i++) {
-        if (i > 0 && j->keeps_history) {
-            r = append_answer(j, reterr);
-        } else if (i > 0) {
-            j->prompt.n_columns = e->n_prefix;
-            s2_slow_ar_rewind(e->slow, e->n_prefix);
+        if (i > 0) {
+            r = continue_prompt(j, i, reterr);
         }
         if (r == 0) {
             r = speak_piece(j, i, reterr);

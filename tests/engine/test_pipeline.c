@@ -521,6 +521,31 @@ static void test_G4_06_every_sentence_of_a_long_text_is_spoken(void **state)
     s2_engine_close(&e);
 }
 
+static void test_G4_06_a_book_needs_no_more_context_than_a_page(void **state)
+{
+    (void)state;
+    sl_error err;
+    s2_stats stats;
+    take t = {0};
+    s2_engine *e = open_golden("golden/tiny-s2-f16.gguf");
+    uint32_t n_ctx = s2_engine_get_info(e).n_ctx;
+    size_t n = 8 * (size_t)n_ctx;
+    char *text = malloc(n + 1);
+    for (size_t i = 0; i < n; i++) {
+        text[i] = "One more sentence. "[i % 19];
+    }
+    text[n] = '\0';
+    s2_speak_opts opts = greedy(e, text, &t);
+    opts.segment_bytes = 400;
+    opts.max_frames = 8;
+    assert_ok(s2_engine_speak(e, &opts, &stats, &err), &err);
+    assert_true(stats.n_segments >= n / 400);
+    assert_int_equal(stats.n_frames, t.n_frames);
+    free(text);
+    take_done(&t);
+    s2_engine_close(&e);
+}
+
 static int shrink_file(void *ud, const float *samples, size_t n)
 {
     (void)samples;
@@ -572,6 +597,7 @@ int main(void)
             cmocka_unit_test(test_bad_requests_are_refused),
             cmocka_unit_test(test_G4_27_prompt_longer_than_the_context_is_refused),
             cmocka_unit_test(test_G4_06_every_sentence_of_a_long_text_is_spoken),
+            cmocka_unit_test(test_G4_06_a_book_needs_no_more_context_than_a_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
