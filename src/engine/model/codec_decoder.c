@@ -197,7 +197,10 @@ static int bind_decoder(
     size_t n_state = S2_CODEC_TF_N_STATE(hp->post_tf.n_layer) + 2 * (size_t)hp->n_down +
                      (1 + S2_CODEC_N_UNITS * S2_RESIDUAL_UNIT_N_STATE) * (size_t)hp->n_stages + 2;
     s2_codec_tf_shape shape = s2_codec_tf_shape_of(&hp->post_tf);
-    int r = s2_quantizer_create(hp, weights, &d->quantizer, reterr);
+    int r = s2_codec_check_sizes(hp, reterr);
+    if (r == 0) {
+        r = s2_quantizer_create(hp, weights, &d->quantizer, reterr);
+    }
     if (r == 0) {
         r = s2_state_init(&d->state, n_state, reterr);
     }

@@ -45,7 +45,8 @@ void s2_codec_decoder_reset(s2_codec_decoder *decoder);
 /*
  * Decodes n_frames >= 1 further frames. codes: frame major, codes[t * n_codebooks + j]; values are clamped
  * to their codebooks. samples: room for n_frames * hp->codec.frame_samples floats.
- * Large n_frames are worked off in bounded pieces.
+ * Large n_frames are worked off in bounded pieces. Errors: SL_EINVAL (no frames), SL_ENOMEM, SL_EDEVICE,
+ * SL_ECANCELLED; after one of the last three the stream has to be reset.
  */
 int s2_codec_decoder_push(s2_codec_decoder *decoder, const int32_t *codes, uint32_t n_frames,
         float *ret_samples, sl_error *reterr) SL_MUST_CHECK;

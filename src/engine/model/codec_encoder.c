@@ -231,7 +231,10 @@ static int bind_encoder(
     size_t n_state = S2_CODEC_TF_N_STATE(hp->encoder_tf.n_layer) +
                      S2_CODEC_TF_N_STATE(hp->pre_tf.n_layer) + 2 * (size_t)hp->n_down +
                      (1 + S2_CODEC_N_UNITS * S2_RESIDUAL_UNIT_N_STATE) * (size_t)hp->n_stages + 2;
-    int r = s2_quantizer_create(hp, weights, &e->quantizer, reterr);
+    int r = s2_codec_check_sizes(hp, reterr);
+    if (r == 0) {
+        r = s2_quantizer_create(hp, weights, &e->quantizer, reterr);
+    }
     if (r == 0) {
         r = s2_state_init(&e->state, n_state, reterr);
     }
@@ -354,7 +357,9 @@ static int run_piece(s2_codec_encoder *e, piece *p, uint32_t n_frames, sl_error 
         return r;
     }
     ggml_backend_tensor_get(p->latents, e->latents, 0, ggml_nbytes(p->latents));
-    s2_codec_tf_advance(&e->tf, p->tf_inputs.n_time);
+    if (has_tf(e)) {
+        s2_codec_tf_advance(&e->tf, p->tf_inputs.n_time);
+    }
     s2_codec_tf_advance(&e->pre, n_frames);
     if (e->options.probe) {
         s2_build_show(&p->graph, e->options.probe);

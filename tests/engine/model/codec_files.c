@@ -51,6 +51,31 @@ int32_t *to_frame_major(const int32_t *codes, size_t n_books, size_t n_frames)
     return out;
 }
 
+s2_codec_decoder *create_decoder(model_fixture *f, const s2_build_options *options)
+{
+    s2_codec_decoder *d = NULL;
+    sl_error err;
+    assert_ok(s2__codec_decoder_create(&f->hp, f->weights, &f->compute, options, &d, &err), &err);
+    return d;
+}
+
+float *decode(const model_fixture *f, s2_codec_decoder *d, const int32_t *codes, size_t n_frames,
+        size_t stride)
+{
+    sl_error err;
+    size_t n_books = f->hp.codec.n_codebooks;
+    size_t n_samples = f->hp.codec.frame_samples;
+    float *pcm = malloc(n_frames * n_samples * sizeof *pcm);
+    assert_non_null(pcm);
+    s2_codec_decoder_reset(d);
+    for (size_t t = 0; t < n_frames; t += stride) {
+        uint32_t n = (uint32_t)(n_frames - t < stride ? n_frames - t : stride);
+        assert_ok(
+                s2_codec_decoder_push(d, codes + t * n_books, n, pcm + t * n_samples, &err), &err);
+    }
+    return pcm;
+}
+
 static char *find_bytes(char *data, size_t n, const char *what)
 {
     size_t n_what = strlen(what);

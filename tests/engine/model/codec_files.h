@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/model/codec_decoder.h"
 #include "model_fixture.h"
 
 /* Samples of a mono WAV below tests/data; free() them. */
@@ -19,6 +20,13 @@ double json_number_at(const json_t *array, size_t i);
 
 /* codes[book * n_frames + t] to codes[t * n_books + book]; free() the result. */
 int32_t *to_frame_major(const int32_t *codes, size_t n_books, size_t n_frames);
+
+/* A decoder; the test fails if there is none. */
+s2_codec_decoder *create_decoder(model_fixture *f, const s2_build_options *options);
+
+/* Decodes all frames as one stream from its beginning, in pieces of `stride`; free() the result. */
+float *decode(const model_fixture *f, s2_codec_decoder *d, const int32_t *codes, size_t n_frames,
+        size_t stride);
 
 /*
  * Opens a copy of the F32 model in `dir` in which one tensor has another name or type. from: its name; to: a

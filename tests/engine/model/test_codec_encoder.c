@@ -212,6 +212,29 @@ static void test_demo_voice(void **state)
     model_fixture_close(&f);
 }
 
+/* No stage ends in a transformer: both ways to compute find the same codes. */
+static void test_encoder_without_transformer(void **state)
+{
+    (void)state;
+    model_fixture f;
+    sl_error err;
+    size_t n;
+    int32_t codes[2][10];
+    model_fixture_open(&f, F32_MODEL, 1);
+    f.hp.codec.encoder_tf_stage = f.hp.codec.n_stages;
+    f.hp.codec.encoder_tf.n_layer = 0;
+    float *samples = read_wav("golden/ref.wav", &n);
+    for (size_t i = 0; i < 2; i++) {
+        s2_build_options options = {.is_standard = i == 1};
+        s2_codec_encoder *e = create(&f, &options);
+        assert_ok(s2_codec_encoder_run(e, samples, 2048, codes[i], &err), &err);
+        s2_codec_encoder_free(&e);
+    }
+    assert_memory_equal(codes[0], codes[1], sizeof codes[0]);
+    free(samples);
+    model_fixture_close(&f);
+}
+
 static void test_refuses_bad_samples(void **state)
 {
     (void)state;
@@ -264,6 +287,7 @@ int main(void)
             cmocka_unit_test(test_short_recordings),
             cmocka_unit_test(test_existing_engine_codes),
             cmocka_unit_test(test_demo_voice),
+            cmocka_unit_test(test_encoder_without_transformer),
             cmocka_unit_test(test_refuses_bad_samples),
             cmocka_unit_test(test_memory_runs_out),
     };
