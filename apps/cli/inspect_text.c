@@ -168,8 +168,12 @@ static void print_unit(unit_id id, const unit_summary *unit, FILE *out)
     fputc('\n', out);
 }
 
-static void print_units(const model_summary *summary, FILE *out)
+static void print_units(const sl_model *model, const model_summary *summary, FILE *out)
 {
+    if (sl_model_n_tensors(model) == 0) {
+        fprintf(out, "\nNo tensors, so no units.\n");
+        return;
+    }
     fprintf(out, "\n  %-16s %7s %15s %11s  %s\n", "unit", "tensors", "bytes", "", "types");
     for (int id = 0; id < UNIT_COUNT; id++) {
         if (summary->units[id].n_tensors > 0) {
@@ -204,6 +208,6 @@ void inspect_print_text(
         print_tensors(model, out);
     }
     if (sections.has_units) {
-        print_units(summary, out);
+        print_units(model, summary, out);
     }
 }
