@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "npy.h"
 #include "os/os_file.h"
+#include "report.h"
 #include "say.h"
 #include "voice_dir.h"
 
@@ -64,14 +65,15 @@ static int save_voice(const say_opts *opts, const s2_voice *voice, sl_error *ret
     if (r == 0) {
         r = s2_voice_save(path, voice, reterr);
     }
-    if (r == 0 && !opts->quiet) {
+    if (r >= 0 && !opts->quiet) {
         char quoted[256];
-        fprintf(stderr, "saved voice %s in %s\n", opts->save_voice,
-                sl__quote(quoted, sizeof quoted, path, strlen(path)));
+        fprintf(stderr, "saved voice %s in %s%s\n", opts->save_voice,
+                sl__quote(quoted, sizeof quoted, path, strlen(path)),
+                r > 0 ? " (a new folder)" : "");
     }
     s2_voice_path_free(path);
     sl__free(dir);
-    return r;
+    return r > 0 ? SL_OK : r;
 }
 
 static int encode_reference(
@@ -82,6 +84,10 @@ static int encode_reference(
     int r = s2_audio_read(opts->ref_audio, rate, MAX_REFERENCE_SECONDS, &audio, reterr);
     if (r < 0) {
         return r;
+    }
+    if (audio.n < (size_t)rate * S2_AUDIO_SHORT_MS / 1000 && !opts->quiet) {
+        report_warning("say", "--ref-audio has %zu ms of sound; 10 to 30 seconds make a good voice",
+                audio.n * 1000 / rate);
     }
     r = s2_engine_make_voice(engine, audio.samples, audio.n, opts->ref_text, &in->voice, reterr);
     s2_audio_done(&audio);
