@@ -151,13 +151,17 @@ static bool should_stop(void *ud)
     return was_interrupted != 0;
 }
 
-/* The first interrupt ends the speech in order, the second one the program. */
+/* The first interrupt ends the speech in order, the second one the program. What nohup or a shell's background
+ * job ignores stays ignored. */
 static void catch_interrupts(void)
 {
     const struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        (void)sigaction(numbers[i], &action, NULL);
+        struct sigaction old;
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) {
+            (void)sigaction(numbers[i], &action, NULL);
+        }
     }
 }
 

@@ -78,4 +78,19 @@ say voice_and_ref 2 "sluice say: --voice and --ref-audio contradict each other*$
 say ref_without_text 2 "sluice say: --ref-audio has no effect without --ref-text$usage" --ref-audio b hi
 say two_texts 2 "sluice say: 'there' is one TEXT too many*$usage" hello there
 say bad_rate '[12]' '*5 Hz*' --sample-rate 5 -o "$wav" hi
+
+# A termination (as an interrupt, which background jobs of a shell ignore) leaves a valid, shorter file and status 130; one before the first sound leaves nothing.
+interrupt_after() {
+    rm -f "$wav"
+    "$SLUICE_PROGRAM" say -q -m $model -t $tokenizer --threads 1 --min-frames 1000000 --max-frames 1000000 -o "$wav" hi &
+    pid=$!
+    sleep "$1"
+    kill -TERM "$pid"
+    status=0
+    wait "$pid" || status=$?
+    [ "$status" = 130 ]
+}
+check_that interrupt_ends_with_130 interrupt_after 1
+check_that interrupted_file_is_whole [ "$(($(wc -c <"$wav") % 64))" = 44 ]
+check_that nothing_else_remains [ -z "$(find "$scratch" -name '.*' -type f)" ]
 check_done
