@@ -3,8 +3,9 @@
  *
  * The decoder is strictly causal, so a stream keeps only what later frames need: K/V of the last window - 1
  * frames of each transformer layer and the last inputs of each convolution. Pushing frames one by one, in
- * pieces of any size, or all at once gives the same samples (up to the rounding of the device's matrix
- * products, 1e-5 of full scale with F32 weights).
+ * pieces of any size, or all at once gives the same samples: bit for bit on the CPU with any number of
+ * threads, up to the rounding of the device's matrix products elsewhere (1e-5 of full scale with F32 weights).
+ * No number grows with the length of the stream.
  *
  * Threads: one thread at a time for a stream; the decoder's weights are shared.
  */

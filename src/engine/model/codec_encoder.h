@@ -38,7 +38,8 @@ uint32_t s2_codec_encoder_n_frames(const s2_codec_encoder *encoder, size_t n_sam
 
 /*
  * Encodes n_samples >= 1 at the codec's rate. ret_codes: room for n_codebooks * n_frames values, book
- * major: codes[j * n_frames + t].
+ * major: codes[j * n_frames + t]. Every call begins anew, whatever became of the one before.
+ * Errors: SL_EINVAL (no samples, or one that is not a finite number), SL_ENOMEM, SL_EDEVICE, SL_ECANCELLED.
  */
 int s2_codec_encoder_run(s2_codec_encoder *encoder, const float *samples, size_t n_samples,
         int32_t *ret_codes, sl_error *reterr) SL_MUST_CHECK;
