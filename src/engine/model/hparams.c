@@ -12,6 +12,11 @@
 
 #define MAX_LAYERS 512
 
+/* Of the codec's transformers: what its fused attention computes. */
+#define MAX_CODEC_LAYERS 64
+#define MAX_CODEC_WINDOW 2048
+#define MAX_CODEC_HEAD   512
+
 /* Samples of a code frame: S2 Pro has 2048. Buffers of the codec grow with it. */
 #define MAX_FRAME_SAMPLES 65536
 
@@ -166,9 +171,40 @@ static void read_codes(s2_hp_reader *rd, s2_hparams *hp)
     }
 }
 
+/* Number behind `prefix` in a tensor's name, or -1: 3 for "layers.3.ffn_norm.weight" and "layers.". */
+static int64_t layer_of(sl_span name, const char *prefix)
+{
+    int64_t v = 0;
+    size_t n = strlen(prefix);
+    size_t i = n;
+    if (name.n <= n || memcmp(name.p, prefix, n) != 0) {
+        return -1;
+    }
+    for (; i < name.n && name.p[i] >= '0' && name.p[i] <= '9' && v < INT_MAX; i++) {
+        v = 10 * v + (name.p[i] - '0');
+    }
+    return i > n && i < name.n && name.p[i] == '.' ? v : -1;
+}
+
+/* A file with weights of further layers is not the model that its keys describe. */
+static void refuse_further_layers(s2_hp_reader *rd, const char *prefix, uint32_t n_layer)
+{
+    for (uint64_t i = 0; i < sl_model_n_tensors(rd->model) && rd->r == 0; i++) {
+        sl_span name = sl_model_tensor_at(rd->model, i)->info->name;
+        int64_t layer = layer_of(name, prefix);
+        if (layer >= (int64_t)n_layer) {
+            s2_hp_refuse(rd, SL_EFORMAT,
+                    "tensors of %s%lld are there, but the model has %u such layers: the file "
+                    "contradicts itself",
+                    prefix, (long long)layer, n_layer);
+        }
+    }
+}
+
 /* Layers of a codec transformer: counted by name, since keys and modules disagree in real files. */
 static uint32_t count_layers(s2_hp_reader *rd, const char *prefix)
 {
+    char layers[96];
     uint32_t n = 0;
     while (n < MAX_LAYERS && s2_hp_tensor(rd, "%s.layers.%u.attention.wqkv.weight", prefix, n)) {
         n++;
@@ -176,6 +212,12 @@ static uint32_t count_layers(s2_hp_reader *rd, const char *prefix)
     if (n == 0) {
         s2_hp_refuse(rd, SL_EFORMAT, "tensor %s.layers.0.attention.wqkv.weight is missing", prefix);
     }
+    if (n > MAX_CODEC_LAYERS) {
+        s2_hp_refuse(rd, SL_EUNSUPPORTED, "%s has %u layers, at most %d are computed", prefix, n,
+                MAX_CODEC_LAYERS);
+    }
+    snprintf(layers, sizeof layers, "%s.layers.", prefix);
+    refuse_further_layers(rd, layers, n);
     return n;
 }
 
@@ -242,7 +284,7 @@ static void read_codec_transformers(s2_hp_reader *rd, s2_codec_hparams *c)
     s2_codec_tf_hparams *enc = &c->encoder_tf;
     /* The window of the encoder's transformer is in no file; 512 latents is the original's constant. */
     enc->window = 512;
-    s2_hp_u32(rd, CODEC_KEY "transformer.head_dim", 2, 4096, &enc->head_dim);
+    s2_hp_u32(rd, CODEC_KEY "transformer.head_dim", 2, MAX_CODEC_HEAD, &enc->head_dim);
     s2_hp_f32(rd, CODEC_KEY "transformer.rope_freq_base", 1, 1e12, &enc->rope_base);
     s2_hp_f32(rd, CODEC_KEY "transformer.layer_norm_rms_eps", 1e-12, 1, &enc->rms_eps);
     if (rd->r == 0 && c->encoder_tf_stage < c->n_stages) {
@@ -253,8 +295,8 @@ static void read_codec_transformers(s2_hp_reader *rd, s2_codec_hparams *c)
         expect_all_heads(rd, CODEC_KEY "transformer.n_local_heads", enc->n_head);
     }
     s2_codec_tf_hparams *pre = &c->pre_tf;
-    s2_hp_u32(rd, CODEC_KEY "rvq_transformer.window_size", 1, 1u << 16, &pre->window);
-    s2_hp_u32(rd, CODEC_KEY "rvq_transformer.head_dim", 2, 4096, &pre->head_dim);
+    s2_hp_u32(rd, CODEC_KEY "rvq_transformer.window_size", 1, MAX_CODEC_WINDOW, &pre->window);
+    s2_hp_u32(rd, CODEC_KEY "rvq_transformer.head_dim", 2, MAX_CODEC_HEAD, &pre->head_dim);
     s2_hp_f32(rd, CODEC_KEY "rvq_transformer.rope_freq_base", 1, 1e12, &pre->rope_base);
     s2_hp_f32(rd, CODEC_KEY "rvq_transformer.layer_norm_rms_eps", 1e-12, 1, &pre->rms_eps);
     c->post_tf = *pre;
@@ -331,6 +373,14 @@ static void read_codec(s2_hp_reader *rd, s2_codec_hparams *c)
     }
     read_codec_widths(rd, c);
     read_codec_transformers(rd, c);
+    s2_hp_expect_equal(rd, "the width of c.quantizer.pre_module", c->pre_tf.n_embd,
+            CODEC_KEY "latent_dim", c->latent_dim);
+    s2_hp_expect_equal(rd, "the width of c.quantizer.post_module", c->post_tf.n_embd,
+            CODEC_KEY "latent_dim", c->latent_dim);
+    if (c->encoder_tf_stage < c->n_stages) {
+        s2_hp_expect_equal(rd, "the width of the encoder's transformer", c->encoder_tf.n_embd,
+                "that of its stage", c->encoder_width[c->encoder_tf_stage + 1]);
+    }
 }
 
 static void check_architecture(s2_hp_reader *rd)
@@ -359,6 +409,8 @@ int s2_hparams_read(const sl_model *model, s2_hparams *ret_hparams, sl_error *re
     read_codes(&rd, &hp);
     read_fast(&rd, &hp);
     refuse_unsupported(&rd);
+    refuse_further_layers(&rd, "layers.", hp.slow.n_layer);
+    refuse_further_layers(&rd, "fast_layers.", hp.fast.n_layer);
     read_codec(&rd, &hp.codec);
     if (rd.r == 0) {
         s2_hp_expect_equal(&rd, "fish_speech.num_codebooks", hp.n_codebooks,

@@ -27,8 +27,8 @@ static int bind_conv(s2_conv *conv, const s2_weights *weights, const char *prefi
         return r;
     }
     if (shape->kernel < shape->stride || shape->kernel > S2_CONV_MAX_KERNEL) {
-        return sl__fail(reterr, SL_EFORMAT, "tensor %s.weight has %u taps, need %u to %d", prefix,
-                shape->kernel, shape->stride, S2_CONV_MAX_KERNEL);
+        return sl__fail(reterr, SL_EFORMAT, "%s: tensor %s.weight has %u taps, need %u to %d",
+                s2_weights_path(weights), prefix, shape->kernel, shape->stride, S2_CONV_MAX_KERNEL);
     }
     const int64_t bias_ne[3] = {shape->n_out, 1, 1};
     return s2_weights_need(
@@ -79,8 +79,8 @@ int s2_conv_init_up(s2_conv *conv, const s2_weights *weights, s2_state *state, c
     }
     uint32_t kernel = conv->shape.kernel;
     if (kernel != shape.stride && kernel != 2 * shape.stride) {
-        return sl__fail(reterr, SL_EFORMAT, "tensor %s.weight has %u taps, need %u or %u", prefix,
-                kernel, shape.stride, 2 * shape.stride);
+        return sl__fail(reterr, SL_EFORMAT, "%s: tensor %s.weight has %u taps, need %u or %u",
+                s2_weights_path(weights), prefix, kernel, shape.stride, 2 * shape.stride);
     }
     conv->n_pad = 0;
     add_state(conv, state, kernel - shape.stride, shape.n_out);

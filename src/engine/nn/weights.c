@@ -127,6 +127,11 @@ void s2_weights_close(s2_weights **weights)
     *weights = NULL;
 }
 
+const char *s2_weights_path(const s2_weights *weights)
+{
+    return sl_model_path(weights->model);
+}
+
 static struct ggml_tensor *find_by_name(const s2_weights *w, const char *name)
 {
     const sl_tensor *t = sl_model_find(w->model, name);

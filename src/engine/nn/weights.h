@@ -19,6 +19,9 @@ int s2_weights_open(
         const sl_model *model, s2_weights **ret_weights, sl_error *reterr) SL_MUST_CHECK;
 void s2_weights_close(s2_weights **weights);
 
+/* Path of the model, for messages. */
+const char *s2_weights_path(const s2_weights *weights);
+
 /* The tensor whose name is the formatted text; NULL if the model has none. */
 struct ggml_tensor *s2_weights_find(const s2_weights *weights, const char *fmt, ...)
         SL_PRINTF(2, 3);
