@@ -194,7 +194,7 @@ int npy_parse_codes(const char *data, size_t n_bytes, const char *name, uint32_t
     uint64_t n_left = (uint64_t)(data + n_bytes - values);
     if (n_left / 4 < n_values || n_left != n_values * 4) {
         return sl__fail(reterr, SL_EFORMAT, "%s: %llu bytes of codes, its shape needs %llu", name,
-                (unsigned long long)n_left, (unsigned long long)(n_values * 4));
+                (unsigned long long)n_left, (unsigned long long)n_values * 4);
     }
     int32_t *codes = sl__alloc((size_t)n_values, sizeof *codes);
     if (!codes) {

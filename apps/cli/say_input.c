@@ -65,7 +65,7 @@ static int save_voice(const say_opts *opts, const s2_voice *voice, sl_error *ret
     if (r == 0) {
         r = s2_voice_save(path, voice, reterr);
     }
-    if (r >= 0 && !opts->quiet) {
+    if (path && r >= 0 && !opts->quiet) {
         char quoted[256];
         fprintf(stderr, "saved voice %s in %s%s\n", opts->save_voice,
                 sl__quote(quoted, sizeof quoted, path, strlen(path)),
