@@ -1,0 +1,148 @@
+/* The cache keeps what it holds while it grows, and when it cannot. */
+#include "engine/nn/kv_cache.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "test_support.h"
+
+static s2_compute compute;
+
+static int set_up(void **state)
+{
+    (void)state;
+    sl_error err;
+    return s2_compute_init(&compute, 1, &err);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    s2_compute_done(&compute);
+    return 0;
+}
+
+/* A value for each element of each tensor; exact in halves. */
+static float value_of(uint32_t i_layer, int which, size_t i)
+{
+    return (float)((i * 7 + i_layer * 31 + (size_t)which * 13) % 1000);
+}
+
+static void transfer(s2_kv_cache *kv, uint32_t n_positions, bool is_check)
+{
+    size_t n = (size_t)kv->row_elems * n_positions;
+    float *v = malloc(n * sizeof *v);
+    ggml_fp16_t *h = malloc(n * sizeof *h);
+    for (uint32_t layer = 0; layer < kv->n_layer; layer++) {
+        struct ggml_tensor *pair[2] = {kv->layers[layer].k, kv->layers[layer].v};
+        for (int which = 0; which < 2; which++) {
+            bool is_half = kv->type == GGML_TYPE_F16;
+            void *data = is_half ? (void *)h : (void *)v;
+            size_t bytes = n * (is_half ? sizeof *h : sizeof *v);
+            for (size_t i = 0; i < n && !is_check; i++) {
+                v[i] = value_of(layer, which, i);
+                h[i] = ggml_fp32_to_fp16(v[i]);
+            }
+            if (!is_check) {
+                ggml_backend_tensor_set(pair[which], data, 0, bytes);
+                continue;
+            }
+            ggml_backend_tensor_get(pair[which], data, 0, bytes);
+            for (size_t i = 0; i < n; i++) {
+                float got = is_half ? ggml_fp16_to_fp32(h[i]) : v[i];
+                assert_true(got == value_of(layer, which, i));
+            }
+        }
+    }
+    free(v);
+    free(h);
+}
+
+static void test_growing_keeps_the_content(void **state)
+{
+    (void)state;
+    static const enum ggml_type types[] = {GGML_TYPE_F32, GGML_TYPE_F16};
+    for (int i = 0; i < 2; i++) {
+        s2_kv_cache kv;
+        sl_error err;
+        assert_ok(s2_kv_cache_init(&kv, &compute, 3, 24, types[i], &err), &err);
+        assert_int_equal(kv.capacity, 0);
+        assert_int_equal(s2_kv_cache_bytes(&kv), 0);
+        assert_ok(s2_kv_cache_reserve(&kv, 5, &err), &err);
+        assert_int_equal(kv.capacity, 5);
+        size_t bytes = s2_kv_cache_bytes(&kv);
+        assert_true(bytes >= 2 * 3 * 5 * ggml_row_size(types[i], 24));
+        transfer(&kv, 5, false);
+        assert_ok(s2_kv_cache_reserve(&kv, 3, &err), &err);
+        assert_int_equal(kv.capacity, 5);
+        assert_int_equal(s2_kv_cache_bytes(&kv), bytes);
+        assert_ok(s2_kv_cache_reserve(&kv, 6, &err), &err);
+        assert_ok(s2_kv_cache_reserve(&kv, 300, &err), &err);
+        assert_int_equal(kv.capacity, 300);
+        transfer(&kv, 5, true);
+        s2_kv_cache_release(&kv);
+        assert_int_equal(kv.capacity, 0);
+        assert_int_equal(s2_kv_cache_bytes(&kv), 0);
+        assert_ok(s2_kv_cache_reserve(&kv, 2, &err), &err);
+        assert_int_equal(kv.capacity, 2);
+        s2_kv_cache_done(&kv);
+        assert_null(kv.layers);
+    }
+}
+
+static void test_rows_beyond_the_content_are_zero(void **state)
+{
+    (void)state;
+    s2_kv_cache kv;
+    sl_error err;
+    float row[8];
+    assert_ok(s2_kv_cache_init(&kv, &compute, 1, 8, GGML_TYPE_F32, &err), &err);
+    assert_ok(s2_kv_cache_reserve(&kv, 4, &err), &err);
+    transfer(&kv, 4, false);
+    assert_ok(s2_kv_cache_reserve(&kv, 9, &err), &err);
+    ggml_backend_tensor_get(kv.layers[0].v, row, 8 * sizeof row, sizeof row);
+    for (int i = 0; i < 8; i++) {
+        assert_true(row[i] == 0.0F);
+    }
+    s2_kv_cache_done(&kv);
+}
+
+static void test_a_failed_growth_keeps_the_content(void **state)
+{
+    (void)state;
+    s2_kv_cache kv;
+    sl_error err = {0};
+    assert_ok(s2_kv_cache_init(&kv, &compute, 2, 1u << 16, GGML_TYPE_F32, &err), &err);
+    assert_ok(s2_kv_cache_reserve(&kv, 3, &err), &err);
+    transfer(&kv, 3, false);
+    assert_int_equal(s2_kv_cache_reserve(&kv, UINT32_MAX, &err), SL_ENOMEM);
+    assert_int_equal(kv.capacity, 3);
+    transfer(&kv, 3, true);
+    assert_ok(s2_kv_cache_reserve(&kv, 4, &err), &err);
+    transfer(&kv, 3, true);
+    s2_kv_cache_done(&kv);
+}
+
+static void test_no_memory_for_the_layers(void **state)
+{
+    (void)state;
+    s2_kv_cache kv;
+    sl_error err = {0};
+    sl__mem_fail_after(0);
+    int r = s2_kv_cache_init(&kv, &compute, 2, 16, GGML_TYPE_F32, &err);
+    sl__mem_fail_after(-1);
+    assert_int_equal(r, SL_ENOMEM);
+    s2_kv_cache_done(&kv);
+    s2_kv_cache_done(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(test_growing_keeps_the_content),
+            cmocka_unit_test(test_rows_beyond_the_content_are_zero),
+            cmocka_unit_test(test_a_failed_growth_keeps_the_content),
+            cmocka_unit_test(test_no_memory_for_the_layers),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
