@@ -142,8 +142,10 @@ SL_API int sl_device_create_host(sl_device **ret_device, sl_error *reterr);
  *   fail=KIND:N        the N-th call of a kind (from 1) fails; repeatable up to 8 times
  *   slow=KIND:N        it takes a second longer; as fail
  *   lost=KIND:N        from that call on the device is lost; as fail
+ *   short=read:N       the file ends too early; as fail
  * BYTES is a whole number with K, M, G or T behind it (powers of 1024) or none. KIND is one of alloc, free,
- * upload, copy (an upload that fails in the queue, seen at the next wait), event, wait, pin, register, read.
+ * upload, copy (an upload that fails in the queue, seen at the next wait), event, record, wait, pin, register,
+ * read (of the file, by the transfer).
  * Copies run on a thread of the device and really take the time of the link.
  * Errors: SL_EINVAL names the part of the text that is wrong and what may stand there; SL_ENOMEM.
  */
