@@ -8,6 +8,7 @@
 #include "sluice/log.h"
 #include "sluice/map.h"
 #include "sluice/model.h"
+#include "sluice/ram.h"
 #include "sluice/ranges.h"
 #include "sluice/span.h"
 
