@@ -91,10 +91,11 @@ static void *read_part(void *arg)
     return NULL;
 }
 
-static double one_pass(const void *data, uint64_t n_bytes, unsigned n_threads)
+double bench_read_bandwidth(const void *data, uint64_t n_bytes, unsigned n_threads)
 {
     uint64_t total = 0;
     part parts[MAX_THREADS] = {0};
+    n_threads = n_threads < MAX_THREADS ? n_threads : MAX_THREADS;
     size_t n_words = (size_t)(n_bytes / 8 / n_threads);
     uint64_t begin = sl__now_ns();
     for (unsigned i = 0; i < n_threads; i++) {
@@ -114,15 +115,4 @@ static double one_pass(const void *data, uint64_t n_bytes, unsigned n_threads)
     volatile uint64_t sink = total;
     (void)sink;
     return (double)n_words * 8 * n_threads / seconds;
-}
-
-double bench_read_bandwidth(const void *data, uint64_t n_bytes, unsigned n_threads)
-{
-    double best = 0;
-    n_threads = n_threads < MAX_THREADS ? n_threads : MAX_THREADS;
-    for (int i = 0; i < 3; i++) {
-        double v = one_pass(data, n_bytes, n_threads);
-        best = v > best ? v : best;
-    }
-    return best;
 }

@@ -23,8 +23,8 @@ unsigned bench_number(int argc, char **argv, int i, unsigned otherwise);
 void bench_print_machine(void);
 
 /*
- * Bytes a second at which n_threads threads read n_bytes at `data` once, each its own part in order: the best
- * of three passes. The pages should be present.
+ * Bytes a second at which n_threads threads read n_bytes at `data` once, each its own part in order. The pages
+ * should be present.
  */
 double bench_read_bandwidth(const void *data, uint64_t n_bytes, unsigned n_threads);
 

@@ -37,13 +37,40 @@ static void snake_slowly(float *x, size_t n, float alpha, float inverse)
     }
 }
 
+/* Sums stay in registers only where the loops over them are unrolled. */
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
+/* Weights of a Q8_0 block, and columns of its register tile. */
+#define Q8_BLOCK ((size_t)32)
+#define Q8_COLS  ((size_t)4)
+#define Q8_AHEAD 4096
+
+/* A half that may lie at any address. */
+static inline uint16_t load_half(const char *p)
+{
+    uint16_t half;
+    memcpy(&half, p, sizeof half);
+    return half;
+}
+
 #define LANES 4
 #define TARGET
 #define ROWS     6
 #define DOT_ROWS 4
 #define DOT_COLS 2
 #define DOT_SUMS 8
+#define Q8_ROWS  2
 #define NAME(f)  f##_plain
+#define SCALE(p) (ggml_fp16_to_fp32(load_half(p)) - (vec_plain){0})
+#define WIDEN_I8(p)                                                                                \
+    (vec_plain)                                                                                    \
+    {                                                                                              \
+        (float)(int8_t)(p)[0], (float)(int8_t)(p)[1], (float)(int8_t)(p)[2], (float)(int8_t)(p)[3] \
+    }
 #define WIDEN(p)                                                                                   \
     (vec_plain)                                                                                    \
     {                                                                                              \
@@ -54,24 +81,34 @@ static void snake_slowly(float *x, size_t n, float alpha, float inverse)
 #include "engine/nn/codec_simd_body.inc"
 
 #if defined(__x86_64__)
-#define LANES      8
-#define TARGET     __attribute__((target("avx2,fma,f16c")))
-#define ROWS       6
-#define DOT_ROWS   4
-#define DOT_COLS   2
-#define DOT_SUMS   8
-#define NAME(f)    f##_avx2
+#define LANES    8
+#define TARGET   __attribute__((target("avx2,fma,f16c")))
+#define ROWS     6
+#define DOT_ROWS 4
+#define DOT_COLS 2
+#define DOT_SUMS 8
+#define Q8_ROWS  2
+#define NAME(f)  f##_avx2
+#define SCALE(p)   (vec_avx2) _mm256_cvtph_ps(_mm_set1_epi16((short)load_half(p)))
+#define WIDEN_I8(p)                                                                                \
+    (vec_avx2) _mm256_cvtepi32_ps(                                                                 \
+            _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(p))))
 #define WIDEN(p)   (vec_avx2) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p)))
 #define TABLE_NAME "avx2"
 #include "engine/nn/codec_simd_body.inc"
 
 #define LANES    16
-#define TARGET   __attribute__((target("avx512f,fma")))
+#define TARGET   __attribute__((target("avx512f,avx2,fma,f16c")))
 #define ROWS     12
 #define DOT_ROWS 4
 #define DOT_COLS 4
 #define DOT_SUMS 16
+#define Q8_ROWS  4
 #define NAME(f)  f##_avx512
+#define SCALE(p) (vec_avx512) _mm512_cvtph_ps(_mm256_set1_epi16((short)load_half(p)))
+#define WIDEN_I8(p)                                                                                \
+    (vec_avx512) _mm512_cvtepi32_ps(                                                               \
+            _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p))))
 #define WIDEN(p)                                                                                   \
     (vec_avx512) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(p)))
 #define TABLE_NAME "avx512"

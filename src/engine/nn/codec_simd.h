@@ -33,6 +33,13 @@ typedef struct s2_tile {
     size_t n_tap; /* n_in * n_tap <= S2_TILE_TERMS */
 } s2_tile;
 
+/* How the weights of a dot product are stored. */
+typedef enum s2_dot_type {
+    S2_DOT_F32,
+    S2_DOT_F16,
+    S2_DOT_Q8_0, /* ggml's blocks of 32, one after the other */
+} s2_dot_type;
+
 typedef struct s2_simd {
     const char *name;
 
@@ -44,10 +51,10 @@ typedef struct s2_simd {
 
     /*
      * sums[r * S2_DOT_COLS + c] = dot product of rows[r] with column c at right + c * stride, for all
-     * S2_DOT_ROWS rows (of halves or of floats) and n_cols <= S2_DOT_COLS columns.
+     * S2_DOT_ROWS rows of a type and n_cols <= S2_DOT_COLS columns of floats.
      */
-    void (*dots)(float *sums, const void *const rows[S2_DOT_ROWS], bool is_half, const float *right,
-            size_t stride, size_t n_terms, size_t n_cols);
+    void (*dots)(float *sums, const void *const rows[S2_DOT_ROWS], s2_dot_type type,
+            const float *right, size_t stride, size_t n_terms, size_t n_cols);
 
     /* x[i] += sin(alpha x[i])^2 * inverse, n a multiple of S2_MAX_LANES. */
     void (*snake)(float *x, size_t n, float alpha, float inverse);

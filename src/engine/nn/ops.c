@@ -31,10 +31,9 @@ struct ggml_tensor *s2_nn_linear(s2_graph *g, struct ggml_tensor *weight, struct
 {
     const s2_build_options options = {0};
     s2_build b = s2_build_begin(g, &options);
-    if (weight->type == GGML_TYPE_F16 || weight->type == GGML_TYPE_F32) {
-        return s2_build_linear(&b, weight, NULL, x);
-    }
-    return ggml_mul_mat(g->ctx, weight, x);
+    bool is_in_place = weight->type == GGML_TYPE_F32 || weight->type == GGML_TYPE_F16 ||
+                       weight->type == GGML_TYPE_Q8_0;
+    return is_in_place ? s2_build_linear(&b, weight, NULL, x) : ggml_mul_mat(g->ctx, weight, x);
 }
 
 struct ggml_tensor *s2_nn_swiglu_ffn(s2_graph *g, struct ggml_tensor *x, struct ggml_tensor *w1,

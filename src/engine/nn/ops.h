@@ -23,8 +23,8 @@ struct ggml_tensor *s2_nn_rope(
         s2_graph *g, struct ggml_tensor *x, struct ggml_tensor *pos, float base);
 
 /*
- * W x: W [n_in, n_out], x [n_in, n]. With halves and floats the activations stay F32, which ggml's CPU
- * product would round to halves: near ties are then decided as the original decides them.
+ * W x: W [n_in, n_out], x [n_in, n]. With floats, halves and Q8_0 the activations stay F32 on the CPU, where
+ * ggml's product would round them to the type of the weights: near ties are then decided as by the original.
  */
 struct ggml_tensor *s2_nn_linear(s2_graph *g, struct ggml_tensor *weight, struct ggml_tensor *x);
 

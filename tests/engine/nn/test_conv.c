@@ -236,7 +236,8 @@ static void check_dots(const s2_simd *simd, size_t n_terms)
                               : (const void *)(left + r * n_terms);
         }
         for (size_t n_cols = 1; n_cols <= S2_DOT_COLS; n_cols++) {
-            simd->dots(sums, rows, is_half, right, n_terms, n_terms, n_cols);
+            simd->dots(
+                    sums, rows, is_half ? S2_DOT_F16 : S2_DOT_F32, right, n_terms, n_terms, n_cols);
             for (size_t i = 0; i < S2_DOT_ROWS * n_cols; i++) {
                 size_t r = i / n_cols;
                 size_t c = i % n_cols;
@@ -249,6 +250,39 @@ static void check_dots(const s2_simd *simd, size_t n_terms)
         }
     }
     free(halves);
+    free(left);
+    free(right);
+}
+
+/* Q8_0 rows against their widened values. */
+static void check_dots_q8_0(const s2_simd *simd, size_t n_terms)
+{
+    float sums[S2_DOT_ROWS * S2_DOT_COLS];
+    size_t row_bytes = ggml_row_size(GGML_TYPE_Q8_0, (int64_t)n_terms);
+    float *left = made_up(S2_DOT_ROWS * n_terms, 7);
+    float *right = made_up(S2_DOT_COLS * n_terms, 8);
+    char *blocks = malloc(S2_DOT_ROWS * row_bytes);
+    const void *rows[S2_DOT_ROWS];
+    assert_non_null(blocks);
+    ggml_quantize_chunk(
+            GGML_TYPE_Q8_0, left, blocks, 0, (int64_t)S2_DOT_ROWS, (int64_t)n_terms, NULL);
+    ggml_get_type_traits(GGML_TYPE_Q8_0)->to_float(blocks, left, (int64_t)(S2_DOT_ROWS * n_terms));
+    for (size_t r = 0; r < S2_DOT_ROWS; r++) {
+        rows[r] = blocks + r * row_bytes;
+    }
+    for (size_t n_cols = 1; n_cols <= S2_DOT_COLS; n_cols++) {
+        simd->dots(sums, rows, S2_DOT_Q8_0, right, n_terms, n_terms, n_cols);
+        for (size_t i = 0; i < S2_DOT_ROWS * n_cols; i++) {
+            size_t r = i / n_cols;
+            size_t c = i % n_cols;
+            double want = 0;
+            for (size_t k = 0; k < n_terms; k++) {
+                want += (double)left[r * n_terms + k] * (double)right[c * n_terms + k];
+            }
+            assert_true(fabs((double)sums[r * S2_DOT_COLS + c] - want) <= 1e-4);
+        }
+    }
+    free(blocks);
     free(left);
     free(right);
 }
@@ -330,6 +364,10 @@ static void test_every_instruction_set(void **state)
         check_dots(simd, 15);
         check_dots(simd, 96);
         check_dots(simd, 1037);
+        check_dots_q8_0(simd, 32);
+        check_dots_q8_0(simd, 96);
+        check_dots_q8_0(simd, 128);
+        check_dots_q8_0(simd, 1056);
         check_rotated_dot(simd, 32);
         check_rotated_dot(simd, 11);
         for (size_t n_rows = 1; n_rows <= S2_TILE_ROWS; n_rows++) {
