@@ -335,11 +335,12 @@ static void test_f16_weights(void **state)
             (tolerances){4e-3F, 4e-3F, 4e-3F, 1e-3F, 0});
 }
 
+/* The existing engine rounds the inputs of these products to eight bits; this one need not. */
 static void test_q8_0_weights(void **state)
 {
     (void)state;
     check_model("tiny/tiny-q8_0.gguf", "tiny/golden-q8_0.json",
-            (tolerances){6e-2F, 6e-2F, 6e-2F, 1e-3F, 1e-1F});
+            (tolerances){1e-1F, 1e-1F, 2e-1F, 1e-3F, 1.5e-1F});
 }
 
 int main(void)
