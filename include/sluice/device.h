@@ -101,7 +101,7 @@ typedef struct sl_device_ops {
     int (*event_query)(void *self, void *event, sl_error *reterr); /* optional: 1 = done, 0 = not */
     void (*event_free)(void *self, void *event);
 
-    /* Optional, both or none. Page-aligned memory that the device copies from directly. */
+    /* Optional, both or none. Memory that the device copies from directly, aligned to 32 bytes. */
     int (*pinned_alloc)(
             void *self, size_t n_bytes, void **ret_data, void **ret_impl, sl_error *reterr);
     void (*pinned_free)(void *self, void *impl);
@@ -241,7 +241,7 @@ SL_API int sl_device_synchronize(sl_device *device, sl_error *reterr);
 
 /* Host memory to copy from. Zeroed memory is a valid "none". */
 typedef struct sl_pinned {
-    void *data;     /* page aligned */
+    void *data;     /* aligned to 32 bytes at least */
     size_t n_bytes; /* as asked for */
     bool is_pinned; /* false: plain memory, since the device has none or refused */
     sl_device *device;
