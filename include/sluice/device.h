@@ -233,6 +233,10 @@ SL_API int sl_event_query(sl_event *event, sl_error *reterr);
 /* Sets *event to NULL. Accepts NULL and a pointer to NULL. Does not wait. */
 SL_API void sl_event_free(sl_event **event);
 
+/* Its device, and the event as the device knows it: what ops->event_create returned. */
+SL_API sl_device *sl_event_device(const sl_event *event);
+SL_API void *sl_event_get_impl(const sl_event *event);
+
 /*
  * Blocks until the queue is empty. Errors as sl_event_wait, for all copies since the last synchronize; they are
  * forgotten then, so that the next copies start afresh (a lost device stays lost).

@@ -355,6 +355,16 @@ void sl_event_free(sl_event **event)
     }
 }
 
+sl_device *sl_event_device(const sl_event *event)
+{
+    return event->device;
+}
+
+void *sl_event_get_impl(const sl_event *event)
+{
+    return event->impl;
+}
+
 static void *plain_pages(size_t n_bytes)
 {
     /* The first byte of a page aligned block is touched by whoever fills it, not here. */

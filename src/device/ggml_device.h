@@ -1,0 +1,61 @@
+/*
+ * Any ggml back end as a device, through ggml's public C API: CPU, CUDA, Vulkan, Metal, SYCL, RPC.
+ *
+ * This is the library sluice_ggml, apart from libsluice, which knows nothing of ggml. An engine uses the functions
+ * below to bind its tensors to buffers; nothing else in the project looks behind an sl_device.
+ *
+ * Does not promise: errors where ggml has none. A back end that fails in a copy or a wait ends the process
+ * (CUDA) or throws (Vulkan); only allocations are checked by ggml. Free bytes are what the back end says.
+ *
+ * A device has one queue: an instance of the back end of its own, which copies and computes nothing else.
+ * Order it with an instance that computes by sl__ggml_queue_wait.
+ *
+ * Threads: as sluice/device.h says. Events are waited for under the lock of the queue, since some back ends
+ * change the queue in it: a wait delays uploads of other threads.
+ */
+#ifndef SL_DEVICE_GGML_DEVICE_H
+#define SL_DEVICE_GGML_DEVICE_H
+
+#include "base/status.h"
+#include "sluice/device.h"
+
+struct ggml_backend;
+struct ggml_backend_buffer;
+struct ggml_backend_device;
+
+/*
+ * Wraps a device of ggml's registry. Its name is ggml's in lower case ("cpu", "cuda0", "vulkan1"). For a CPU the
+ * total and free bytes are unknown, as for every device in the computer's memory: the RAM budget knows better.
+ * Errors: SL_EDEVICE (the back end does not start), SL_ENOMEM.
+ */
+int sl__ggml_create(
+        struct ggml_backend_device *dev, sl_device **ret_device, sl_error *reterr) SL_MUST_CHECK;
+
+/*
+ * Finds a device of ggml's registry by that name, in any case, and wraps it.
+ * Errors: SL_ENOENT names those that there are; those of sl__ggml_create.
+ */
+int sl__ggml_open(const char *name, sl_device **ret_device, sl_error *reterr) SL_MUST_CHECK;
+
+/* Whether the device was made here: the functions below are for those and their buffers alone. */
+bool sl__ggml_is(const sl_device *device);
+
+struct ggml_backend_device *sl__ggml_dev(const sl_device *device);
+
+/* The instance whose queue the copies are in. Owned by the device. */
+struct ggml_backend *sl__ggml_queue(const sl_device *device);
+
+/*
+ * The buffer that tensors are bound to (ggml_backend_tensor_alloc), at addresses from sl__ggml_base on. Owned by
+ * the sl_buffer; its usage is "weights".
+ */
+struct ggml_backend_buffer *sl__ggml_buffer(const sl_buffer *buffer);
+void *sl__ggml_base(const sl_buffer *buffer);
+
+/*
+ * Lets what is queued in `compute`, an instance of the same back end, from now on wait for the event. Where the
+ * back end has no events, waits itself. Called by the thread that uses `compute`.
+ */
+void sl__ggml_queue_wait(struct ggml_backend *compute, const sl_event *event);
+
+#endif
