@@ -8,6 +8,8 @@
 #include "sluice/log.h"
 #include "sluice/map.h"
 #include "sluice/model.h"
+#include "sluice/page_cache.h"
+#include "sluice/populate.h"
 #include "sluice/ram.h"
 #include "sluice/ranges.h"
 #include "sluice/span.h"

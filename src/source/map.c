@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "os/os_guard.h"
 #include "os/os_map.h"
+#include "source/map_os.h"
 
 struct sl_map {
     sl__os_map os;
@@ -48,6 +49,11 @@ void sl_map_close(sl_map **map)
         sl__free(*map);
         *map = NULL;
     }
+}
+
+const sl__os_map *sl__map_os(const sl_map *map)
+{
+    return &map->os;
 }
 
 const void *sl_map_data(const sl_map *map)

@@ -8,6 +8,7 @@ PUBLIC = {
     "sluice/api.h": "base", "sluice/error.h": "base", "sluice/log.h": "base", "sluice/span.h": "base",
     "sluice/map.h": "source", "sluice/gguf.h": "source", "sluice/ranges.h": "source",
     "sluice/model.h": "source", "sluice/ram.h": "source", "sluice/sluice.h": "source",
+    "sluice/page_cache.h": "source", "sluice/populate.h": "source",
     "sluice/device.h": "device", "sluice/plan.h": "residency", "sluice/residency.h": "residency",
 }
 

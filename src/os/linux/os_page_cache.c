@@ -1,0 +1,145 @@
+/*
+ * cachestat(2) looks into the file that was opened; on overlay file systems that is another object than the one
+ * that is mapped, and it finds nothing. So an answer of nothing is checked with mincore(2), which goes by the
+ * mapping. mincore says "everything" to a process that could not write to the file: then its word is not taken.
+ */
+#define _GNU_SOURCE
+
+#include "os/os_page_cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/os_process.h"
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
+#endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
+#define PAGES_AT_ONCE 4096
+
+/* The kernel takes at most a read-ahead window of one request, commonly 128 KiB, and forgets the rest. */
+#define READ_AHEAD_BYTES (UINT64_C(128) << 10)
+
+typedef struct cachestat_range {
+    uint64_t off;
+    uint64_t len;
+} cachestat_range;
+
+typedef struct cachestat {
+    uint64_t n_cache;
+    uint64_t n_dirty;
+    uint64_t n_writeback;
+    uint64_t n_evicted;
+    uint64_t n_recently_evicted;
+} cachestat;
+
+/* Where the range lies in memory. madvise takes a pointer to what it may change, which the map is not. */
+static void *address_of(const sl__os_map *map, uint64_t begin)
+{
+    return (char *)map->data + begin;
+}
+
+/* True if mincore tells this process the truth about the file. */
+static bool may_ask_mincore(int fd)
+{
+    struct stat st;
+    char path[40];
+    if (geteuid() == 0 || (fstat(fd, &st) == 0 && st.st_uid == geteuid())) {
+        return true;
+    }
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
+}
+
+int sl__os_cached_mincore(const sl__os_map *map, uint64_t begin, uint64_t end, uint64_t *ret_pages)
+{
+    unsigned char present[PAGES_AT_ONCE];
+    uint64_t window = PAGES_AT_ONCE * (uint64_t)sl__page_bytes();
+    uint64_t n = 0;
+    if (!may_ask_mincore(map->fd)) {
+        return -ENOTSUP;
+    }
+    for (uint64_t at = begin; at < end; at += window) {
+        uint64_t n_bytes = end - at < window ? end - at : window;
+        size_t n_pages = (size_t)((n_bytes - 1) / sl__page_bytes() + 1);
+        if (mincore(address_of(map, at), (size_t)n_bytes, present) != 0) {
+            return -errno;
+        }
+        for (size_t i = 0; i < n_pages; i++) {
+            n += present[i] & 1;
+        }
+    }
+    *ret_pages = n;
+    return 0;
+}
+
+int sl__os_cached(const sl__os_map *map, uint64_t begin, uint64_t end, uint64_t *ret_pages)
+{
+    cachestat_range range = {begin, end - begin};
+    cachestat stat = {0};
+    if (begin >= end) {
+        *ret_pages = 0;
+        return 0;
+    }
+    bool is_told = syscall(SYS_cachestat, map->fd, &range, &stat, 0) == 0;
+    if (is_told && stat.n_cache > 0) {
+        *ret_pages = stat.n_cache;
+        return 0;
+    }
+    int r = sl__os_cached_mincore(map, begin, end, ret_pages);
+    if (r < 0 && is_told) {
+        *ret_pages = 0;
+        r = 0;
+    }
+    return r;
+}
+
+int sl__os_populate(const sl__os_map *map, uint64_t begin, uint64_t end)
+{
+    int r = madvise(address_of(map, begin), (size_t)(end - begin), MADV_POPULATE_READ);
+    return r == 0 ? 0 : -errno;
+}
+
+void sl__os_read_ahead(const sl__os_map *map, uint64_t begin, uint64_t end)
+{
+    for (uint64_t at = begin; at < end; at += READ_AHEAD_BYTES) {
+        uint64_t n = end - at < READ_AHEAD_BYTES ? end - at : READ_AHEAD_BYTES;
+        (void)posix_fadvise(map->fd, (off_t)at, (off_t)n, POSIX_FADV_WILLNEED);
+    }
+}
+
+void sl__os_touch(const sl__os_map *map, uint64_t begin, uint64_t end)
+{
+    const volatile char *data = map->data;
+    size_t page = sl__page_bytes();
+    for (uint64_t at = begin; at < end; at += page) {
+        (void)data[at];
+    }
+}
+
+int sl__os_drop(const sl__os_map *map, uint64_t begin, uint64_t end)
+{
+    if (begin >= end) {
+        return 0;
+    }
+    /* The call itself: posix_madvise of the C library takes this advice and does nothing. */
+    if (madvise(address_of(map, begin), (size_t)(end - begin), MADV_DONTNEED) != 0) {
+        return -errno;
+    }
+    return -posix_fadvise(map->fd, (off_t)begin, (off_t)(end - begin), POSIX_FADV_DONTNEED);
+}
+
+int sl__os_sync(const sl__os_map *map)
+{
+    return fdatasync(map->fd) == 0 ? 0 : -errno;
+}

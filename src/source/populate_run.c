@@ -1,0 +1,215 @@
+/*
+ * The ranges are handed out window by window under one lock; the calling thread is one of the workers, and the
+ * one that reports progress. A worker's windows begin at a few MiB and double while they take less than a
+ * twentieth of a second, so that a slow disk does not hold up a cancel.
+ */
+#include "source/populate_run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "os/os_clock.h"
+#include "os/os_page_cache.h"
+#include "os/os_process.h"
+#include "os/os_thread.h"
+#include "source/map_os.h"
+
+#define FIRST_WINDOW_BYTES (UINT64_C(8) << 20)
+#define QUICK_NS           50000000u
+#define MAX_RETRIES        8
+
+const sl__populate_calls sl__populate_system = {sl__os_populate, sl__os_read_ahead, sl__os_touch};
+
+/* One file while its windows are handed out. */
+typedef struct job {
+    sl__populate_run *run;
+    const sl_map *map;
+    const sl_ranges *pages;
+    sl__mutex lock;
+    size_t i_range;  /* under lock, as all below */
+    uint64_t offset; /* in it */
+    bool is_stopped;
+    int result;
+    sl_error err;
+} job;
+
+/* The next window of at most n_bytes; false if there is none or somebody stopped. */
+static bool take_window(job *j, uint64_t n_bytes, sl_range *ret)
+{
+    bool is_there = false;
+    sl__mutex_lock(&j->lock);
+    if (!j->is_stopped && j->i_range < j->pages->n) {
+        const sl_range *range = &j->pages->items[j->i_range];
+        uint64_t begin = range->begin + j->offset;
+        uint64_t n = range->end - begin < n_bytes ? range->end - begin : n_bytes;
+        *ret = (sl_range){begin, begin + n};
+        j->offset += n;
+        if (begin + n == range->end) {
+            j->i_range++;
+            j->offset = 0;
+        }
+        is_there = true;
+    }
+    sl__mutex_unlock(&j->lock);
+    return is_there;
+}
+
+/* Keeps the first failure; r = 0 only stops. */
+static void stop(job *j, int r, const sl_error *err)
+{
+    sl__mutex_lock(&j->lock);
+    j->is_stopped = true;
+    if (r < 0 && j->result >= 0) {
+        j->result = r;
+        j->err = *err;
+    }
+    sl__mutex_unlock(&j->lock);
+}
+
+static int call_populate(const sl__populate_run *run, const sl__os_map *map, sl_range window)
+{
+    int r = -EINTR;
+    for (int i = 0; i < MAX_RETRIES && (r == -EINTR || r == -EAGAIN); i++) {
+        r = run->calls->populate(map, window.begin, window.end);
+    }
+    return r;
+}
+
+/* Halves a window that failed until a page is left: the first one that cannot be had. */
+static uint64_t find_bad_page(const sl__populate_run *run, const sl__os_map *map, sl_range window)
+{
+    uint64_t page = sl__page_bytes();
+    while (window.end - window.begin > page) {
+        uint64_t half = (window.end - window.begin) / 2;
+        uint64_t middle = window.begin + (half < page ? page : half & ~(page - 1));
+        if (call_populate(run, map, (sl_range){window.begin, middle}) < 0) {
+            window.end = middle;
+        } else {
+            window.begin = middle;
+        }
+    }
+    return window.begin;
+}
+
+/* What a failed call means: the file was cut if it is shorter now, else its disk or the memory failed. */
+static int explain(const job *j, int os_error, sl_range window, sl_error *reterr)
+{
+    char shown[256];
+    const char *path = sl_map_path(j->map);
+    sl__quote(shown, sizeof shown, path, strlen(path));
+    if (os_error != -EFAULT && os_error != -EIO && os_error != -EHWPOISON) {
+        return sl__fail_os(
+                reterr, -os_error, "%s: cannot populate at %" PRIu64, shown, window.begin);
+    }
+    int r = sl_map_check(j->map, reterr);
+    if (r < 0) {
+        return r;
+    }
+    uint64_t at = find_bad_page(j->run, sl__map_os(j->map), window);
+    return os_error == -EFAULT
+                   ? sl__fail_at(reterr, SL_ECHANGED, at,
+                             "%s: the page at %" PRIu64 " could not be read (the file was cut, or "
+                             "its disk failed); open it again",
+                             shown, at)
+                   : sl__fail_at(reterr, SL_EIO, at,
+                             "%s: the page at %" PRIu64 " could not be read: %s", shown, at,
+                             os_error == -EIO ? "disk error" : "memory error");
+}
+
+static int populate_window(const job *j, sl_range window, sl_error *reterr)
+{
+    const sl__os_map *map = sl__map_os(j->map);
+    /* Else a fault reads on beyond the end of the range, into a lazy tensor. */
+    j->run->calls->read_ahead(map, window.begin, window.end);
+    if (!atomic_load(&j->run->is_unknown_call)) {
+        int r = call_populate(j->run, map, window);
+        if (r != -EINVAL && r != -ENOSYS) {
+            return r < 0 ? explain(j, r, window, reterr) : 0;
+        }
+        atomic_store(&j->run->is_unknown_call, true);
+    }
+    j->run->calls->touch(map, window.begin, window.end);
+    return sl_map_check(j->map, reterr);
+}
+
+/* Takes windows until there are none; before each one, stops(j) may stop all. */
+static void work(job *j, bool (*stops)(job *j))
+{
+    sl_range window;
+    uint64_t n_bytes = FIRST_WINDOW_BYTES;
+    uint64_t most = j->run->window_bytes;
+    for (;;) {
+        n_bytes = n_bytes < most ? n_bytes : most;
+        if ((stops && stops(j)) || !take_window(j, n_bytes, &window)) {
+            return;
+        }
+        sl_error err = {0};
+        uint64_t start_ns = sl__now_ns();
+        int r = populate_window(j, window, &err);
+        if (r < 0) {
+            stop(j, r, &err);
+            return;
+        }
+        atomic_fetch_add(&j->run->done_bytes, window.end - window.begin);
+        if (sl__now_ns() - start_ns < QUICK_NS) {
+            n_bytes *= 2;
+        }
+    }
+}
+
+static void work_aside(void *ud)
+{
+    work(ud, NULL);
+}
+
+/* On the calling thread alone: somebody cancels, or the machine has run short. */
+static bool must_stop(job *j)
+{
+    const sl_populate_opts *opts = j->run->opts;
+    sl_error err = {0};
+    const sl_progress *progress = &opts->progress;
+    if (progress->fn && progress->fn(progress->ud, atomic_load(&j->run->done_bytes),
+                                j->run->total_bytes) != 0) {
+        stop(j, sl__fail(&err, SL_ECANCELLED, "cancelled while pages were populated"), &err);
+        return true;
+    }
+    sl_ram_budget now = {0};
+    if (opts->recheck && sl_ram_budget_read(opts->recheck, &now, NULL) >= 0) {
+        bool is_short = now.is_known && now.budget_bytes == 0;
+        sl_ram_budget_done(&now);
+        if (is_short) {
+            j->run->is_pressed = true;
+            stop(j, 0, NULL);
+            return true;
+        }
+    }
+    return false;
+}
+
+int sl__populate_one(
+        sl__populate_run *run, const sl_map *map, const sl_ranges *pages, sl_error *reterr)
+{
+    job j = {.run = run, .map = map, .pages = pages};
+    sl__thread helpers[SL_POPULATE_MAX_THREADS] = {{.is_running = false}};
+    int r = sl__mutex_init(&j.lock, reterr);
+    if (r < 0) {
+        return r;
+    }
+    /* Fewer threads than asked for are only slower. */
+    for (unsigned i = 1; i < run->n_threads; i++) {
+        if (sl__thread_start(&helpers[i], "sl-populate", work_aside, &j, NULL) < 0) {
+            break;
+        }
+    }
+    work(&j, must_stop);
+    for (unsigned i = 1; i < run->n_threads; i++) {
+        sl__thread_join(&helpers[i]);
+    }
+    sl__mutex_done(&j.lock);
+    if (j.result < 0 && reterr) {
+        *reterr = j.err;
+    }
+    return j.result;
+}

@@ -1,0 +1,336 @@
+/* Populating one file, on this kernel and on kernels that stand-ins play. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "page_fixture.h"
+#include "test_support.h"
+
+#include "os/os_page_cache.h"
+#include "source/populate_run.h"
+
+#define N_PAGES 8192 /* 32 MiB */
+#define PAGE    4096
+
+typedef struct fixture {
+    page_file f;
+    sl_ranges set;
+    sl_populate_opts opts;
+    sl_populate_result res;
+    sl_error err;
+} fixture;
+
+/* What the stand-ins do and saw: they have no other place, since they play the kernel. */
+static struct {
+    int result;  /* of the call */
+    int n_times; /* how often, then the kernel's own */
+    int n_calls;
+    int n_read_ahead;
+    uint64_t largest; /* window */
+} fake;
+
+/* Our handler of SIGBUS. cmocka puts its own over it at the start of each test. */
+static struct sigaction guard_action;
+
+static int set_up(void **state)
+{
+    fixture *x = calloc(1, sizeof *x);
+    assert_non_null(x);
+    page_file_open(&x->f, (uint64_t)N_PAGES * PAGE);
+    x->opts = (sl_populate_opts){.budget_bytes = UINT64_MAX, .n_threads = 1};
+    memset(&fake, 0, sizeof fake);
+    *state = x;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture *x = *state;
+    sl_ranges_done(&x->set);
+    page_file_close(&x->f);
+    free(x);
+    return 0;
+}
+
+static void add(fixture *x, uint64_t first_page, uint64_t behind)
+{
+    assert_int_equal(sl_ranges_add(&x->set, first_page * x->f.page, behind * x->f.page), 0);
+}
+
+static int run(fixture *x, const sl__populate_calls *calls)
+{
+    sl_populate_file file = {.map = x->f.map, .ranges = &x->set};
+    memset(&x->err, 0, sizeof x->err);
+    return sl__populate_with(calls, &file, 1, &x->opts, &x->res, &x->err);
+}
+
+static int fake_populate(const sl__os_map *map, uint64_t begin, uint64_t end)
+{
+    fake.n_calls++;
+    fake.largest = end - begin > fake.largest ? end - begin : fake.largest;
+    if (fake.n_times > 0) {
+        fake.n_times--;
+        return fake.result;
+    }
+    return sl__os_populate(map, begin, end);
+}
+
+static void fake_read_ahead(const sl__os_map *map, uint64_t begin, uint64_t end)
+{
+    fake.n_read_ahead++;
+    sl__os_read_ahead(map, begin, end);
+}
+
+static const sl__populate_calls fake_calls = {fake_populate, fake_read_ahead, sl__os_touch};
+
+static void expect_exact(const fixture *x)
+{
+    size_t n = 0;
+    unsigned char *marks = page_file_cached(&x->f, &n);
+    page_expect(&x->f, marks, &x->set);
+    free(marks);
+    marks = page_file_present(&x->f, &n);
+    page_expect(&x->f, marks, &x->set);
+    free(marks);
+}
+
+static void test_exactly_the_pages_asked_for(void **state)
+{
+    fixture *x = *state;
+    add(x, 0, 1);
+    add(x, 7, 1000);
+    add(x, 1001, 1002);
+    add(x, 4000, 6000);
+    add(x, N_PAGES - 1, N_PAGES);
+    assert_ok(run(x, &sl__populate_system), &x->err);
+    expect_exact(x);
+    assert_int_equal(x->res.end, SL_POPULATE_DONE);
+    assert_int_equal(x->res.populated_bytes, sl_ranges_bytes(&x->set));
+    assert_int_equal(x->res.charged_bytes, sl_ranges_bytes(&x->set));
+    assert_int_equal(x->res.cached_bytes, 0);
+}
+
+static void test_exactly_the_pages_asked_for_by_four_threads(void **state)
+{
+    fixture *x = *state;
+    x->opts.n_threads = 4;
+    x->opts.window_bytes = 64 * PAGE;
+    for (uint64_t i = 0; i < 16; i++) {
+        add(x, i * 512 + 3, i * 512 + 300);
+    }
+    assert_ok(run(x, &sl__populate_system), &x->err);
+    expect_exact(x);
+    assert_int_equal(x->res.populated_bytes, sl_ranges_bytes(&x->set));
+}
+
+static void test_windows_are_bounded(void **state)
+{
+    fixture *x = *state;
+    add(x, 0, N_PAGES);
+    x->opts.window_bytes = 256 * PAGE + 1;
+    assert_ok(run(x, &fake_calls), &x->err);
+    assert_int_equal(fake.largest, 256 * PAGE);
+    assert_int_equal(fake.n_calls, N_PAGES / 256);
+    page_file_drop(&x->f);
+    x->opts.window_bytes = UINT64_MAX;
+    fake.largest = 0;
+    assert_ok(run(x, &fake_calls), &x->err);
+    assert_true(fake.largest <= 64u << 20);
+    expect_exact(x);
+}
+
+static void test_G2_28_a_kernel_without_the_call(void **state)
+{
+    static const int results[] = {-EINVAL, -ENOSYS};
+    fixture *x = *state;
+    add(x, 5, 3000);
+    add(x, 5000, 5100);
+    for (size_t i = 0; i < 2; i++) {
+        page_file_drop(&x->f);
+        memset(&fake, 0, sizeof fake);
+        fake.result = results[i];
+        fake.n_times = 1000;
+        x->opts.window_bytes = 64 * PAGE;
+        assert_ok(run(x, &fake_calls), &x->err);
+        assert_int_equal(fake.n_calls, 1); /* asked once, then remembered */
+        assert_true(fake.n_read_ahead > 0);
+        assert_true(x->res.is_fallback);
+        assert_int_equal(x->res.end, SL_POPULATE_DONE);
+        expect_exact(x);
+    }
+}
+
+static void test_G2_28_busy_kernels_are_asked_again(void **state)
+{
+    fixture *x = *state;
+    add(x, 0, 100);
+    fake.result = -EAGAIN;
+    fake.n_times = 2;
+    assert_ok(run(x, &fake_calls), &x->err);
+    assert_int_equal(fake.n_calls, 3);
+    fake.result = -EINTR;
+    fake.n_times = 2;
+    assert_ok(run(x, &fake_calls), &x->err);
+    /* But not for ever. */
+    fake.result = -EAGAIN;
+    fake.n_times = 1000;
+    fake.n_calls = 0;
+    assert_true(run(x, &fake_calls) < 0);
+    assert_true(fake.n_calls < 20);
+    assert_int_equal(x->res.end, SL_POPULATE_FAILED);
+}
+
+static void test_G2_28_real_errors(void **state)
+{
+    static const struct {
+        int result;
+        int code;
+    } rows[] = {{-EFAULT, SL_ECHANGED}, {-EIO, SL_EIO}, {-EHWPOISON, SL_EIO}, {-ENOMEM, SL_ENOMEM}};
+    fixture *x = *state;
+    add(x, 16, 2000);
+    x->opts.window_bytes = 64 * PAGE;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        memset(&fake, 0, sizeof fake);
+        fake.result = rows[i].result;
+        fake.n_times = 1000;
+        assert_int_equal(run(x, &fake_calls), rows[i].code);
+        assert_int_equal(x->err.code, rows[i].code);
+        assert_non_null(strstr(x->err.msg, x->f.path));
+        assert_int_equal(x->res.end, SL_POPULATE_FAILED);
+        assert_int_equal(x->res.populated_bytes, 0);
+        assert_false(x->res.is_fallback);
+        assert_true(fake.n_calls < 20); /* the first window ended it */
+        if (rows[i].code != SL_ENOMEM) {
+            assert_int_equal(x->err.offset, 16 * PAGE);
+        }
+    }
+}
+
+/* The first page that fails is found within its window. */
+static int bad_page_777(const sl__os_map *map, uint64_t begin, uint64_t end)
+{
+    return begin <= 777 * PAGE && end > 777 * PAGE ? -EFAULT : sl__os_populate(map, begin, end);
+}
+
+static void test_G2_26_the_offset_of_the_bad_page(void **state)
+{
+    static const sl__populate_calls calls = {bad_page_777, sl__os_read_ahead, sl__os_touch};
+    fixture *x = *state;
+    add(x, 3, 3000);
+    assert_int_equal(run(x, &calls), SL_ECHANGED);
+    assert_int_equal(x->err.offset, 777 * PAGE);
+}
+
+static void expect_cut(fixture *x, const sl__populate_calls *calls)
+{
+    for (unsigned n_threads = 1; n_threads <= 4; n_threads += 3) {
+        page_file_reopen(&x->f);
+        x->opts.n_threads = n_threads;
+        assert_int_equal(truncate(x->f.path, 4196), 0);
+        assert_int_equal(run(x, calls), SL_ECHANGED);
+        assert_int_equal(x->err.offset, 4196);
+        assert_non_null(strstr(x->err.msg, x->f.path));
+        assert_int_equal(x->res.end, SL_POPULATE_FAILED);
+        assert_int_equal(truncate(x->f.path, (off_t)x->f.size), 0);
+    }
+}
+
+static void test_G2_26_a_file_shorter_than_its_mapping(void **state)
+{
+    fixture *x = *state;
+    add(x, 0, N_PAGES);
+    x->opts.window_bytes = 64 * PAGE;
+    expect_cut(x, &sl__populate_system);
+}
+
+static void test_G2_26_a_file_shorter_than_its_mapping_on_an_old_kernel(void **state)
+{
+    fixture *x = *state;
+    add(x, 0, N_PAGES);
+    x->opts.window_bytes = 64 * PAGE;
+    fake.result = -EINVAL;
+    fake.n_times = 1 << 20;
+    assert_int_equal(sigaction(SIGBUS, &guard_action, NULL), 0);
+    expect_cut(x, &fake_calls);
+}
+
+typedef struct watcher {
+    uint64_t cancel_at;
+    uint64_t last;
+    uint64_t total;
+    int n_calls;
+} watcher;
+
+static int watch(void *ud, uint64_t done, uint64_t total)
+{
+    watcher *w = ud;
+    assert_true(done >= w->last && done <= total);
+    w->last = done;
+    w->total = total;
+    w->n_calls++;
+    return done >= w->cancel_at;
+}
+
+static void test_G2_29_progress_and_cancel(void **state)
+{
+    fixture *x = *state;
+    for (unsigned n_threads = 1; n_threads <= 4; n_threads++) {
+        watcher w = {.cancel_at = (uint64_t)N_PAGES * PAGE / 4};
+        page_file_drop(&x->f);
+        sl_ranges_done(&x->set);
+        add(x, 0, N_PAGES);
+        x->opts.n_threads = n_threads;
+        x->opts.window_bytes = 64 * PAGE;
+        x->opts.progress = (sl_progress){watch, &w};
+        assert_int_equal(run(x, &sl__populate_system), SL_ECANCELLED);
+        assert_int_equal(x->res.end, SL_POPULATE_CANCELLED);
+        assert_int_equal(w.total, (uint64_t)N_PAGES * PAGE);
+        assert_true(x->res.populated_bytes >= w.cancel_at);
+        w = (watcher){.cancel_at = UINT64_MAX};
+        assert_ok(run(x, &sl__populate_system), &x->err);
+        assert_true(w.n_calls > 1);
+        assert_int_equal(x->res.populated_bytes, (uint64_t)N_PAGES * PAGE);
+    }
+}
+
+static void test_cancelled_before_the_first_page(void **state)
+{
+    fixture *x = *state;
+    watcher w = {.cancel_at = 0};
+    add(x, 0, N_PAGES);
+    x->opts.progress = (sl_progress){watch, &w};
+    assert_int_equal(run(x, &fake_calls), SL_ECANCELLED);
+    assert_int_equal(fake.n_calls, 0);
+    assert_int_equal(w.n_calls, 1);
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            CASE(test_exactly_the_pages_asked_for),
+            CASE(test_exactly_the_pages_asked_for_by_four_threads),
+            CASE(test_windows_are_bounded),
+            CASE(test_G2_28_a_kernel_without_the_call),
+            CASE(test_G2_28_busy_kernels_are_asked_again),
+            CASE(test_G2_28_real_errors),
+            CASE(test_G2_26_the_offset_of_the_bad_page),
+            CASE(test_G2_26_a_file_shorter_than_its_mapping),
+            CASE(test_G2_26_a_file_shorter_than_its_mapping_on_an_old_kernel),
+            CASE(test_G2_29_progress_and_cancel),
+            CASE(test_cancelled_before_the_first_page),
+    };
+    if (!page_files_can_be_dropped()) {
+        return 77;
+    }
+    sl_map *first = NULL;
+    if (sl_map_open("/proc/self/exe", &first, NULL) < 0 ||
+            sigaction(SIGBUS, NULL, &guard_action) != 0) {
+        return 1;
+    }
+    sl_map_close(&first);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
