@@ -142,6 +142,18 @@ static int cut_pieces(job *j, sl_error *reterr)
     return SL_OK;
 }
 
+/* The original speaks nothing that stands before the first speaker tag; nobody expects that. */
+static void warn_dropped_text(const job *j)
+{
+    size_t at = 0;
+    char quoted[80];
+    if (s2_find_speaker_tag(j->text, j->text_bytes, &at) > 0 && !is_blank(j->text, at)) {
+        sl__log(&j->e->log, SL_LOG_WARN,
+                "text before the first speaker tag is not spoken: \"%s\"; give it a tag",
+                sl__quote(quoted, sizeof quoted, j->text, at));
+    }
+}
+
 static int prepare_text(job *j, sl_error *reterr)
 {
     const s2_speak_opts *opts = j->opts;
@@ -152,6 +164,7 @@ static int prepare_text(job *j, sl_error *reterr)
     if (is_blank(j->text, j->text_bytes)) {
         return sl__fail(reterr, SL_EINVAL, "text: nothing to speak, need at least one character");
     }
+    warn_dropped_text(j);
     return cut_pieces(j, reterr);
 }
 

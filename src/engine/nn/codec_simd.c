@@ -89,7 +89,7 @@ static inline uint16_t load_half(const char *p)
 #define DOT_SUMS 8
 #define Q8_ROWS  2
 #define NAME(f)  f##_avx2
-#define SCALE(p)   (vec_avx2) _mm256_cvtph_ps(_mm_set1_epi16((short)load_half(p)))
+#define SCALE(p) (vec_avx2) _mm256_cvtph_ps(_mm_set1_epi16((short)load_half(p)))
 #define WIDEN_I8(p)                                                                                \
     (vec_avx2) _mm256_cvtepi32_ps(                                                                 \
             _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(p))))
