@@ -13,7 +13,6 @@ format() { c_files | xargs clang-format-14 --dry-run -Werror; }
 
 # gcc's own warning flags are in compile_commands.json too; on stderr are only counts of what was hidden.
 tidy() {
-    cmake --preset release --log-level=ERROR >/dev/null || return 1
     git ls-files -co --exclude-standard '*.c' | xargs -P "$jobs" -n 4 \
         clang-tidy-14 -p build --quiet --extra-arg=-Wno-unknown-warning-option 2>/dev/null
 }
@@ -36,6 +35,8 @@ style() { python3 tools/check/style.py; }
 headers() { tools/check/headers.sh; }
 manual() { tools/check/manual.sh; }
 
+# Several steps look into the configured build folder: where ggml's headers are, how files are compiled.
+cmake --preset release --log-level=ERROR >/dev/null || exit 1
 for step in ${LINT:-format style layers twins headers shell spell cpp_check manual tidy}; do
     start=$(date +%s)
     if "$step" >"$log" 2>&1; then
