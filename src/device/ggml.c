@@ -456,6 +456,42 @@ void *sl__ggml_base(const sl_buffer *buffer)
     return ggml_backend_buffer_get_base(sl__ggml_buffer(buffer));
 }
 
+int sl__ggml_view_init(sl_buffer *buffer, sl__ggml_view *ret_view, sl_error *reterr)
+{
+    const char *name = sl_device_name(sl_buffer_device(buffer));
+    size_t align = ggml_backend_buft_get_alignment(ggml_backend_cpu_buffer_type());
+    void *data = sl_buffer_host_data(buffer);
+    if (sl__ggml_is(sl_buffer_device(buffer))) {
+        *ret_view =
+                (sl__ggml_view){.buffer = sl__ggml_buffer(buffer), .base = sl__ggml_base(buffer)};
+        return 0;
+    }
+    if (!data) {
+        return sl__fail(
+                reterr, SL_EUNSUPPORTED, "%s: ggml cannot reach buffers of this device", name);
+    }
+    if ((uintptr_t)data % align != 0) {
+        return sl__fail(reterr, SL_EINVAL,
+                "%s: a buffer at %p cannot hold tensors; ggml needs an alignment of %zu bytes",
+                name, data, align);
+    }
+    *ret_view = (sl__ggml_view){
+            .buffer = ggml_backend_cpu_buffer_from_ptr(data, (size_t)sl_buffer_size(buffer)),
+            .base = data,
+            .is_own = true,
+    };
+    ggml_backend_buffer_set_usage(ret_view->buffer, GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+    return 0;
+}
+
+void sl__ggml_view_done(sl__ggml_view *view)
+{
+    if (view->is_own) {
+        ggml_backend_buffer_free(view->buffer);
+    }
+    memset(view, 0, sizeof *view);
+}
+
 void sl__ggml_queue_wait(struct ggml_backend *compute, const sl_event *event)
 {
     const ggml_mark *mark = sl_event_get_impl(event);

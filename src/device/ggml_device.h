@@ -53,6 +53,25 @@ struct ggml_backend_buffer *sl__ggml_buffer(const sl_buffer *buffer);
 void *sl__ggml_base(const sl_buffer *buffer);
 
 /*
+ * A buffer of any device in the eyes of ggml: one made here is what it is; one in host memory (host, sim) shows
+ * as a CPU buffer over the same bytes, so that ggml's CPU back end computes on them.
+ */
+typedef struct sl__ggml_view {
+    struct ggml_backend_buffer *buffer;
+    void *base;
+    bool is_own; /* made for the view */
+} sl__ggml_view;
+
+/*
+ * Lifetime: done before the sl_buffer is freed, and no tensor is used any more then.
+ * Errors: SL_EUNSUPPORTED (the host cannot reach the buffer), SL_EINVAL (less aligned than ggml needs).
+ */
+int sl__ggml_view_init(sl_buffer *buffer, sl__ggml_view *ret_view, sl_error *reterr) SL_MUST_CHECK;
+
+/* Zeroes *view. Accepts zeroed memory. */
+void sl__ggml_view_done(sl__ggml_view *view);
+
+/*
  * Lets what is queued in `compute`, an instance of the same back end, from now on wait for the event. Where the
  * back end has no events, waits itself. Called by the thread that uses `compute`.
  */

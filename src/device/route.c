@@ -2,6 +2,10 @@
 
 #include <stddef.h>
 
+enum {
+    TRIES = 2
+};
+
 /* From the safest on: pread cannot fault, and costs neither a page table nor locked pages. */
 static const sl__route by_preference[] = {
         SL__ROUTE_PREAD, SL__ROUTE_MEMCPY, SL__ROUTE_PLAIN, SL__ROUTE_REGISTERED};
@@ -21,10 +25,12 @@ const char *sl__route_name(sl__route route)
 
 sl__route sl__route_to_try(const sl__route_choice *choice, const bool possible[SL__ROUTE_COUNT])
 {
-    for (size_t i = 0; i < n_routes; i++) {
-        sl__route route = by_preference[i];
-        if (possible[route] && choice->bytes_per_s[route] <= 0) {
-            return route;
+    for (unsigned n = 0; n < TRIES; n++) {
+        for (size_t i = 0; i < n_routes; i++) {
+            sl__route route = by_preference[i];
+            if (possible[route] && choice->n_tries[route] <= n) {
+                return route;
+            }
         }
     }
     return SL__ROUTE_AUTO;
@@ -34,7 +40,11 @@ void sl__route_measured(sl__route_choice *choice, sl__route route, uint64_t n_by
 {
     /* Faster than the clock can tell: one tick. */
     double seconds = (double)(ns > 0 ? ns : 1) / 1e9;
-    choice->bytes_per_s[route] = (double)(n_bytes > 0 ? n_bytes : 1) / seconds;
+    double speed = (double)n_bytes / seconds;
+    choice->n_tries[route]++;
+    if (speed > choice->bytes_per_s[route]) {
+        choice->bytes_per_s[route] = speed;
+    }
 }
 
 sl__route sl__route_best(const sl__route_choice *choice, const bool possible[SL__ROUTE_COUNT])

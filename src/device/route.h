@@ -21,12 +21,13 @@ const char *sl__route_name(sl__route route);
 
 /* Measured speeds and what is left to measure. Zeroed memory = nothing measured. */
 typedef struct sl__route_choice {
-    double bytes_per_s[SL__ROUTE_COUNT]; /* 0 = not measured */
+    double bytes_per_s[SL__ROUTE_COUNT]; /* the best so far; 0 = not measured */
+    unsigned n_tries[SL__ROUTE_COUNT];
 } sl__route_choice;
 
 /*
- * The route to try next, of those that are possible (indexed by route); SL__ROUTE_AUTO if all of them have
- * been measured.
+ * The route to try next, of those that are possible (indexed by route); SL__ROUTE_AUTO if enough was measured.
+ * Each is tried twice, in turns, so that one disturbance does not decide.
  */
 sl__route sl__route_to_try(const sl__route_choice *choice, const bool possible[SL__ROUTE_COUNT]);
 

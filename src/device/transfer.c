@@ -18,7 +18,8 @@
 enum {
     DEFAULT_SLOTS = 16,
     DEFAULT_SLOT_BYTES = 4 << 20,
-    MAX_DEFAULT_THREADS = 16
+    MAX_DEFAULT_THREADS = 16,
+    TRIAL_SLOTS = 4
 };
 
 typedef struct registered_map {
@@ -366,6 +367,13 @@ static bool has_registered_maps(const sl__transfer *t, const sl__slice *slice)
     return all;
 }
 
+/* A trial has to be long enough that slots are filled and uploaded at the same time. */
+static uint64_t trial_bytes(const sl__transfer *t)
+{
+    size_t n_slots = t->opts.n_slots < TRIAL_SLOTS ? t->opts.n_slots : TRIAL_SLOTS;
+    return (uint64_t)n_slots * t->opts.slot_bytes;
+}
+
 /* The route of a slice; *ret_is_trial: it is taken to measure it. */
 static sl__route route_of(sl__transfer *t, const sl__slice *slice, bool *ret_is_trial)
 {
@@ -380,7 +388,7 @@ static sl__route route_of(sl__transfer *t, const sl__slice *slice, bool *ret_is_
         return possible[t->opts.route] ? t->opts.route : SL__ROUTE_PREAD;
     }
     sl__route untried = sl__route_to_try(&t->choice, possible);
-    *ret_is_trial = untried != SL__ROUTE_AUTO && sl__slice_bytes(slice) >= t->opts.slot_bytes;
+    *ret_is_trial = untried != SL__ROUTE_AUTO && sl__slice_bytes(slice) >= trial_bytes(t);
     if (*ret_is_trial) {
         return untried;
     }

@@ -9,8 +9,8 @@
  *   memcpy       the same, filled from the mapping
  *   registered   uploads straight from a mapping that the device was told of (sl__transfer_register)
  *
- * With SL__ROUTE_AUTO the first slices of at least one slot try the routes that are possible, one each; the
- * fastest takes the rest and all later runs.
+ * With SL__ROUTE_AUTO the first slices of at least four slots try the routes that are possible, each twice and in
+ * turns; the fastest takes the rest and all later runs.
  *
  * Everything is made at creation: a run starts no thread, pins nothing and allocates nothing. When it returns,
  * nothing is in flight and no memory of the caller is used any more, whether it worked, failed or was

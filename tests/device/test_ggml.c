@@ -73,8 +73,8 @@ static void check_copies(sl_device *device)
     free(plain);
 }
 
-/* A tensor of the engine's own in a buffer that was uploaded to: 3 * x on the device. */
-static void check_compute(sl_device *device)
+/* Tensors of the engine's own in a buffer that was uploaded to: 3 * x, computed by `dev`. */
+static void check_compute(sl_device *device, ggml_backend_dev_t dev)
 {
     enum {
         N = 64
@@ -95,16 +95,20 @@ static void check_compute(sl_device *device)
     struct ggml_tensor *x = ggml_new_tensor_1d(ctx, GGML_TYPE_F32, N);
     struct ggml_tensor *y = ggml_scale(ctx, x, 3.0F);
     struct ggml_cgraph *graph = ggml_new_graph(ctx);
-    char *base = sl__ggml_base(buffer);
-    assert_int_equal(ggml_backend_tensor_alloc(sl__ggml_buffer(buffer), x, base + 1024),
-            GGML_STATUS_SUCCESS);
-    assert_int_equal(ggml_backend_tensor_alloc(sl__ggml_buffer(buffer), y, base + 2048),
-            GGML_STATUS_SUCCESS);
+    sl__ggml_view view = {0};
+    assert_ok(sl__ggml_view_init(buffer, &view, &err), &err);
+    char *base = view.base;
+    assert_int_equal(ggml_backend_tensor_alloc(view.buffer, x, base + 1024), GGML_STATUS_SUCCESS);
+    assert_int_equal(ggml_backend_tensor_alloc(view.buffer, y, base + 2048), GGML_STATUS_SUCCESS);
     ggml_build_forward_expand(graph, y);
-    ggml_backend_t compute = ggml_backend_dev_init(sl__ggml_dev(device), NULL);
+    ggml_backend_t compute = ggml_backend_dev_init(dev, NULL);
     assert_int_equal(sl_buffer_upload(buffer, 1024, values, sizeof values, &err), 0);
     assert_int_equal(sl_event_record(event, &err), 0);
-    sl__ggml_queue_wait(compute, event);
+    if (sl__ggml_is(device)) {
+        sl__ggml_queue_wait(compute, event);
+    } else {
+        assert_int_equal(sl_event_wait(event, &err), 0);
+    }
     assert_int_equal(ggml_backend_graph_compute(compute, graph), GGML_STATUS_SUCCESS);
     ggml_backend_synchronize(compute);
     assert_int_equal(sl_buffer_download(buffer, 2048, back, sizeof back, &err), 0);
@@ -113,6 +117,8 @@ static void check_compute(sl_device *device)
     }
     ggml_backend_free(compute);
     ggml_free(ctx);
+    sl__ggml_view_done(&view);
+    sl__ggml_view_done(&view);
     sl_event_free(&event);
     assert_int_equal(sl_buffer_free(&buffer, &err), 0);
 }
@@ -185,9 +191,33 @@ static void test_the_cpu_copies_computes_and_takes_transfers(void **state)
     (void)state;
     sl_device *device = open_cpu();
     check_copies(device);
-    check_compute(device);
+    check_compute(device, sl__ggml_dev(device));
     check_transfer(device);
     sl_device_free(&device);
+}
+
+/* The CPU computes on memory of the host and of the simulated device. */
+static void test_ggml_computes_on_other_devices_in_host_memory(void **state)
+{
+    (void)state;
+    sl_device *cpu = open_cpu();
+    sl_device *device = NULL;
+    sl_buffer *buffer = NULL;
+    sl__ggml_view view = {0};
+    sl_error err = {0};
+    assert_ok(sl_device_create_sim("sim:1M,link=1G", &device, &err), &err);
+    check_compute(device, sl__ggml_dev(cpu));
+    sl_device_free(&device);
+    assert_ok(sl_device_create_host(&device, &err), &err);
+    check_compute(device, sl__ggml_dev(cpu));
+    char *memory = aligned_alloc(64, 64);
+    assert_ok(sl_buffer_wrap(device, memory + 4, 60, &buffer, &err), &err);
+    assert_int_equal(sl__ggml_view_init(buffer, &view, &err), SL_EINVAL);
+    assert_null(view.buffer);
+    assert_int_equal(sl_buffer_free(&buffer, &err), 0);
+    free(memory);
+    sl_device_free(&device);
+    sl_device_free(&cpu);
 }
 
 static void test_the_cpu_uses_a_mapping_in_place(void **state)
@@ -304,7 +334,7 @@ static void test_G3_10_every_other_device_of_this_ggml(void **state)
         }
         assert_true(sl_buffer_alloc(device, info.total_bytes * 2, &buffer, &err) < 0);
         check_copies(device);
-        check_compute(device);
+        check_compute(device, sl__ggml_dev(device));
         check_transfer(device);
         check_cycles(device);
         sl_device_free(&device);
@@ -321,6 +351,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_the_cpu_describes_itself),
             cmocka_unit_test(test_the_cpu_copies_computes_and_takes_transfers),
+            cmocka_unit_test(test_ggml_computes_on_other_devices_in_host_memory),
             cmocka_unit_test(test_the_cpu_uses_a_mapping_in_place),
             cmocka_unit_test(test_G3_05_what_cannot_be_had_is_an_error_and_no_abort),
             cmocka_unit_test(test_names_are_found_in_any_case_and_others_are_refused),
