@@ -11,6 +11,15 @@
 
 #include "options.h"
 
+int cmd_cached(int argc, char **argv);
+extern const opt_command cmd_cached_table;
+
+int cmd_doctor(int argc, char **argv);
+extern const opt_command cmd_doctor_table;
+
+int cmd_drop(int argc, char **argv);
+extern const opt_command cmd_drop_table;
+
 int cmd_inspect(int argc, char **argv);
 extern const opt_command cmd_inspect_table;
 
@@ -24,5 +33,8 @@ int cmd_voice(int argc, char **argv);
 extern const opt_command cmd_voice_list_table;
 extern const opt_command cmd_voice_show_table;
 extern const opt_command cmd_voice_rm_table;
+
+int cmd_warm(int argc, char **argv);
+extern const opt_command cmd_warm_table;
 
 #endif

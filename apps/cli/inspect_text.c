@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "byte_text.h"
 #include "inspect.h"
 #include "kv_reader.h"
 
@@ -14,19 +15,6 @@
 #define VALUE_BYTES  160
 #define NAME_BYTES   100
 #define SHORT_STRING 40 /* bytes of a string inside an array */
-
-static const char *human_bytes(uint64_t n, char *buf, size_t buf_bytes)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double v = (double)n;
-    size_t i = 0;
-    while (v >= 1024 && i + 1 < sizeof units / sizeof units[0]) {
-        v /= 1024;
-        i++;
-    }
-    snprintf(buf, buf_bytes, i == 0 ? "%.0f %s" : "%.1f %s", v, units[i]);
-    return buf;
-}
 
 /* The shortest text that reads back as the same number of its width. */
 static void print_float(double v, bool is_f32, FILE *out)
@@ -112,14 +100,14 @@ static void print_files(const sl_model *model, const model_summary *summary, FIL
         const char *name = sl_map_path(map);
         fprintf(out, "%s: %s (%" PRIu64 " bytes), %" PRIu64 " tensors\n",
                 sl__quote(path, sizeof path, name, strlen(name)),
-                human_bytes(sl_map_size(map), size, sizeof size), sl_map_size(map),
+                byte_text(sl_map_size(map), size, sizeof size), sl_map_size(map),
                 sl_gguf_n_tensors(sl_model_gguf(model, i)));
     }
     fprintf(out,
             "GGUF version %" PRIu32 ", alignment %" PRIu64 ", %" PRIu32 " file%s, %" PRIu64
             " tensors, %s of weights\n",
             sl_gguf_version(first), sl_gguf_alignment(first), n_files, n_files == 1 ? "" : "s",
-            sl_model_n_tensors(model), human_bytes(summary->n_bytes, size, sizeof size));
+            sl_model_n_tensors(model), byte_text(summary->n_bytes, size, sizeof size));
 }
 
 static void print_tensor(const sl_tensor *tensor, bool is_codec_file, FILE *out)
@@ -150,7 +138,7 @@ static void print_unit(unit_id id, const unit_summary *unit, FILE *out)
 {
     char size[32];
     fprintf(out, "  %-16s %7" PRIu64 " %15" PRIu64 " %11s ", unit_name(id), unit->n_tensors,
-            unit->n_bytes, human_bytes(unit->n_bytes, size, sizeof size));
+            unit->n_bytes, byte_text(unit->n_bytes, size, sizeof size));
     const char *separator = " ";
     for (uint32_t t = 0; t < UNIT_MAX_TYPES; t++) {
         if (unit->n_of_type[t] > 0) {
@@ -160,7 +148,7 @@ static void print_unit(unit_id id, const unit_summary *unit, FILE *out)
     }
     if (unit->n_lazy > 0) {
         fprintf(out, "; lazy: %" PRIu64 ", %s", unit->n_lazy,
-                human_bytes(unit->lazy_bytes, size, sizeof size));
+                byte_text(unit->lazy_bytes, size, sizeof size));
     }
     if (unit->n_zero_size > 0) {
         fprintf(out, "; zero-size: %" PRIu64, unit->n_zero_size);

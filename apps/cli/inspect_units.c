@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define LAZY_BYTES (UINT64_C(4) << 30)
+#include "sluice/populate.h"
 
 typedef struct name_rule {
     const char *prefix;
@@ -79,7 +79,7 @@ const char *unit_type_name(uint32_t type)
     return sl_tensor_type(type, &info) ? info.name : "unknown";
 }
 
-bool unit_tensor_is_lazy(const sl_gguf_tensor *tensor)
+bool unit_tensor_is_gathered(const sl_gguf_tensor *tensor)
 {
     static const char *const gathered[] = {
             "embeddings.weight", "codebook_embeddings.weight", "fast_embeddings.weight"};
@@ -88,7 +88,12 @@ bool unit_tensor_is_lazy(const sl_gguf_tensor *tensor)
             return true;
         }
     }
-    return tensor->n_bytes > LAZY_BYTES;
+    return false;
+}
+
+bool unit_tensor_is_lazy(const sl_gguf_tensor *tensor)
+{
+    return unit_tensor_is_gathered(tensor) || tensor->n_bytes > SL_LAZY_OVER_BYTES;
 }
 
 unsigned unit_floor_bits(unit_id id)

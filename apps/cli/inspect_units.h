@@ -55,6 +55,9 @@ const char *unit_type_name(uint32_t type);
 unit_id unit_of(sl_span tensor_name, bool is_codec_file);
 bool unit_is_codec_file(const sl_model *model);
 
+/* True for tables that are gathered row by row. */
+bool unit_tensor_is_gathered(const sl_gguf_tensor *tensor);
+
 /* True for tables that are gathered row by row and for tensors over 4 GiB: they are never populated. */
 bool unit_tensor_is_lazy(const sl_gguf_tensor *tensor);
 

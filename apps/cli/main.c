@@ -25,11 +25,16 @@ typedef struct command_row {
 } command_row;
 
 static const command_row commands[] = {
+        {"cached", "show what of models is in the page cache", cmd_cached, {&cmd_cached_table}},
+        {"doctor", "show what this machine leaves to Sluice, and why", cmd_doctor,
+                {&cmd_doctor_table}},
+        {"drop", "let go of the cached pages of models", cmd_drop, {&cmd_drop_table}},
         {"inspect", "show what is in a model file", cmd_inspect, {&cmd_inspect_table}},
         {"say", "speak a text", cmd_say, {&cmd_say_table}},
         {"synth", "write a synthetic model", cmd_synth, {&cmd_synth_table}},
         {"voice", "list, show and remove saved voices", cmd_voice,
                 {&cmd_voice_list_table, &cmd_voice_show_table, &cmd_voice_rm_table}},
+        {"warm", "bring the weights of models into the page cache", cmd_warm, {&cmd_warm_table}},
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 

@@ -38,6 +38,18 @@ SL_API int sl_page_cache_cached(
 SL_API int sl_page_cache_cached_in(
         const sl_map *map, const sl_ranges *ranges, uint64_t *ret_bytes, sl_error *reterr);
 
+/* Pages of the whole file: the last one may be partly behind the end. */
+SL_API uint64_t sl_page_cache_n_pages(const sl_map *map);
+
+/* Bytes of a page. */
+SL_API uint64_t sl_page_cache_page_bytes(void);
+
+/*
+ * One byte a page of the whole file: 1 = cached. `ret_marks` has sl_page_cache_n_pages bytes.
+ * Errors: SL_EUNSUPPORTED (the system does not say), SL_EIO.
+ */
+SL_API int sl_page_cache_marks(const sl_map *map, unsigned char *ret_marks, sl_error *reterr);
+
 /*
  * Reads the ranges into the page cache, without the page tables, in windows of at most 1 MiB of private memory.
  * What is cached already is not read again. Takes no budget: the caller has checked it.

@@ -19,8 +19,16 @@
  */
 int sl__os_cached(const sl__os_map *map, uint64_t begin, uint64_t end, uint64_t *ret_pages);
 
-/* The same by mincore(2) alone. */
-int sl__os_cached_mincore(const sl__os_map *map, uint64_t begin, uint64_t end, uint64_t *ret_pages);
+/*
+ * Marks each page of begin..end: 1 = in the page cache. By mincore(2), or by halves with cachestat(2) where mincore
+ * does not answer. -ENOTSUP if neither says.
+ */
+int sl__os_cached_marks(
+        const sl__os_map *map, uint64_t begin, uint64_t end, unsigned char *ret_marks);
+
+/* The same by cachestat(2) alone; -ENOSYS on a kernel without it. */
+int sl__os_cached_marks_by_stat(
+        const sl__os_map *map, uint64_t begin, uint64_t end, unsigned char *ret_marks);
 
 /*
  * Brings pages in and enters them into the page table: MADV_POPULATE_READ. -EINVAL or -ENOSYS on a kernel

@@ -33,24 +33,29 @@ static int check_inside(const sl_map *map, const sl_ranges *ranges, sl_error *re
     return is_inside ? 0 : fail_outside(map, last->begin, last->end, reterr);
 }
 
+static int fail_ask(const sl_map *map, int os_error, sl_error *reterr)
+{
+    char shown[256];
+    shown_path(map, shown, sizeof shown);
+    if (os_error == -ENOTSUP || os_error == -ENOSYS) {
+        return sl__fail(reterr, SL_EUNSUPPORTED,
+                "%s: this system does not say which pages are cached (the file is another user's)",
+                shown);
+    }
+    return sl__fail_os(reterr, -os_error, "%s: cannot ask for cached pages", shown);
+}
+
 int sl_page_cache_cached(
         const sl_map *map, uint64_t begin, uint64_t end, uint64_t *ret_bytes, sl_error *reterr)
 {
-    char shown[256];
     uint64_t page = sl__page_bytes();
     uint64_t n_pages = 0;
     if (begin > end || end > sl_map_size(map)) {
         return fail_outside(map, begin, end, reterr);
     }
     int r = begin == end ? 0 : sl__os_cached(sl__map_os(map), begin & ~(page - 1), end, &n_pages);
-    if (r == -ENOTSUP || r == -ENOSYS) {
-        return sl__fail(reterr, SL_EUNSUPPORTED,
-                "%s: this system does not say which pages are cached (the file is another user's)",
-                shown_path(map, shown, sizeof shown));
-    }
     if (r < 0) {
-        return sl__fail_os(reterr, -r, "%s: cannot ask for cached pages",
-                shown_path(map, shown, sizeof shown));
+        return fail_ask(map, r, reterr);
     }
     uint64_t n_bytes = n_pages * page;
     *ret_bytes = n_bytes < end - begin ? n_bytes : end - begin;
@@ -71,6 +76,22 @@ int sl_page_cache_cached_in(
     }
     *ret_bytes = sum;
     return 0;
+}
+
+uint64_t sl_page_cache_page_bytes(void)
+{
+    return sl__page_bytes();
+}
+
+uint64_t sl_page_cache_n_pages(const sl_map *map)
+{
+    return (sl_map_size(map) - 1) / sl__page_bytes() + 1;
+}
+
+int sl_page_cache_marks(const sl_map *map, unsigned char *ret_marks, sl_error *reterr)
+{
+    int r = sl__os_cached_marks(sl__map_os(map), 0, sl_map_size(map), ret_marks);
+    return r < 0 ? fail_ask(map, r, reterr) : 0;
 }
 
 /* Reads a window unless all of it is there already. */

@@ -58,6 +58,13 @@ static void test_warm_and_cached(void **state)
     assert_int_equal(cached(f, 5, 6), 1);
     assert_int_equal(cached(f, 5, 5), 0);
     assert_int_equal(cached(f, f->size - 1, f->size), 1);
+    unsigned char *marks = calloc(1, (size_t)sl_page_cache_n_pages(f->map));
+    sl_error err = {0};
+    assert_non_null(marks);
+    assert_int_equal(sl_page_cache_n_pages(f->map), N_PAGES);
+    assert_ok(sl_page_cache_marks(f->map, marks, &err), &err);
+    page_expect(f, marks, &set);
+    free(marks);
     /* The page table is left alone. */
     unsigned char *present = page_file_present(f, &n);
     page_expect(f, present, &(sl_ranges){0});

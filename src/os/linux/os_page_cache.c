@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -61,47 +62,102 @@ static bool may_ask_mincore(int fd)
     return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
 }
 
-int sl__os_cached_mincore(const sl__os_map *map, uint64_t begin, uint64_t end, uint64_t *ret_pages)
+static uint64_t n_pages_of(uint64_t n_bytes)
 {
-    unsigned char present[PAGES_AT_ONCE];
-    uint64_t window = PAGES_AT_ONCE * (uint64_t)sl__page_bytes();
-    uint64_t n = 0;
+    return n_bytes == 0 ? 0 : (n_bytes - 1) / sl__page_bytes() + 1;
+}
+
+static int marks_by_mincore(
+        const sl__os_map *map, uint64_t begin, uint64_t end, unsigned char *ret_marks)
+{
     if (!may_ask_mincore(map->fd)) {
         return -ENOTSUP;
     }
+    if (mincore(address_of(map, begin), (size_t)(end - begin), ret_marks) != 0) {
+        return -errno;
+    }
+    for (uint64_t i = 0; i < n_pages_of(end - begin); i++) {
+        ret_marks[i] &= 1;
+    }
+    return 0;
+}
+
+static int count_by_mincore(
+        const sl__os_map *map, uint64_t begin, uint64_t end, uint64_t *ret_pages)
+{
+    unsigned char marks[PAGES_AT_ONCE];
+    uint64_t window = PAGES_AT_ONCE * (uint64_t)sl__page_bytes();
+    uint64_t n = 0;
     for (uint64_t at = begin; at < end; at += window) {
         uint64_t n_bytes = end - at < window ? end - at : window;
-        size_t n_pages = (size_t)((n_bytes - 1) / sl__page_bytes() + 1);
-        if (mincore(address_of(map, at), (size_t)n_bytes, present) != 0) {
-            return -errno;
+        int r = marks_by_mincore(map, at, at + n_bytes, marks);
+        if (r < 0) {
+            return r;
         }
-        for (size_t i = 0; i < n_pages; i++) {
-            n += present[i] & 1;
+        for (uint64_t i = 0; i < n_pages_of(n_bytes); i++) {
+            n += marks[i];
         }
     }
     *ret_pages = n;
     return 0;
 }
 
-int sl__os_cached(const sl__os_map *map, uint64_t begin, uint64_t end, uint64_t *ret_pages)
+static int count_by_stat(const sl__os_map *map, uint64_t begin, uint64_t end, uint64_t *ret_pages)
 {
     cachestat_range range = {begin, end - begin};
     cachestat stat = {0};
+    if (syscall(SYS_cachestat, map->fd, &range, &stat, 0) != 0) {
+        return -errno;
+    }
+    *ret_pages = stat.n_cache;
+    return 0;
+}
+
+int sl__os_cached(const sl__os_map *map, uint64_t begin, uint64_t end, uint64_t *ret_pages)
+{
+    uint64_t n = 0;
     if (begin >= end) {
         *ret_pages = 0;
         return 0;
     }
-    bool is_told = syscall(SYS_cachestat, map->fd, &range, &stat, 0) == 0;
-    if (is_told && stat.n_cache > 0) {
-        *ret_pages = stat.n_cache;
+    int by_stat = count_by_stat(map, begin, end, &n);
+    if (by_stat == 0 && n > 0) {
+        *ret_pages = n;
         return 0;
     }
-    int r = sl__os_cached_mincore(map, begin, end, ret_pages);
-    if (r < 0 && is_told) {
+    int r = count_by_mincore(map, begin, end, ret_pages);
+    if (r < 0 && by_stat == 0) {
         *ret_pages = 0;
         r = 0;
     }
     return r;
+}
+
+/* A block that is wholly in or wholly out is marked at once, others in halves. */
+int sl__os_cached_marks_by_stat(
+        const sl__os_map *map, uint64_t begin, uint64_t end, unsigned char *ret_marks)
+{
+    uint64_t page = sl__page_bytes();
+    uint64_t n_pages = n_pages_of(end - begin);
+    uint64_t n = 0;
+    int r = count_by_stat(map, begin, end, &n);
+    if (r < 0 || n == 0 || n >= n_pages) {
+        memset(ret_marks, n > 0, r < 0 ? 0 : (size_t)n_pages);
+        return r;
+    }
+    uint64_t half = n_pages / 2;
+    r = sl__os_cached_marks_by_stat(map, begin, begin + half * page, ret_marks);
+    return r < 0 ? r : sl__os_cached_marks_by_stat(map, begin + half * page, end, ret_marks + half);
+}
+
+int sl__os_cached_marks(
+        const sl__os_map *map, uint64_t begin, uint64_t end, unsigned char *ret_marks)
+{
+    int r = marks_by_mincore(map, begin, end, ret_marks);
+    if (r == -ENOTSUP) {
+        r = sl__os_cached_marks_by_stat(map, begin, end, ret_marks);
+    }
+    return r == -ENOSYS || r == -EPERM ? -ENOTSUP : r;
 }
 
 int sl__os_populate(const sl__os_map *map, uint64_t begin, uint64_t end)

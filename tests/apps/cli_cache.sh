@@ -1,0 +1,64 @@
+#!/bin/sh
+# sluice warm, cached and drop on copies of the demo model.
+. tests/apps/check.sh
+unset SLUICE_POPULATE LLAMA_MMAP_POPULATE
+model=$scratch/model.gguf
+case $(stat -f -c %T "$scratch") in
+    tmpfs | ramfs)
+        echo "skipped: temporary files have no disk behind them here, so nothing can be dropped"
+        exit 77
+        ;;
+esac
+cp models/demo/demo-voice-q8_0.gguf "$model"
+sync "$model"
+
+# What the kernel says, by another program where there is one.
+is_cold() {
+    ! command -v fincore >"$scratch/which" || [ "$(fincore -b -n -o RES "$model" | tr -d ' ')" = 0 ]
+}
+
+check drop 0 "$model: * dropped, 0 B left" '' drop "$model"
+check_that cold_after_drop is_cold
+check cold 0 "$model: 0 B of 32.4 MiB cached (0.0%)*slow *0 B of *0.0%  ................................*" '' cached "$model"
+check warm 0 "27.2 MiB present (* cached before), 0 B skipped; budget *, decided by *" '' warm --ram 1G "$model"
+check warm_units 0 "*slow  * 100.0%  ################################*codec.decoder * 100.0%  ################################*" '' cached "$model"
+check warm_again 0 "27.2 MiB present (27.2 MiB of it were cached before), *" '' warm --ram 0 "$model"
+check cached_json 0 '{"path":"*","bytes":34021856,"cached_bytes":*"units":{"embed":{*"slow":{"bytes":12131072,"cached_bytes":12131072}*}}' '' \
+    cached --json "$model"
+
+# One unit alone: what is not asked for stays cold, but for the page at its edge.
+check drop_all 0 '*' '' drop "$model"
+check warm_one 0 '5.3 MiB present*' '' warm --ram 1G --threads 4 --units codec.decoder "$model"
+check one_is_warm 0 '*codec.encoder *0 B of *0.0%*codec.decoder * 5.3 MiB of * 100.0%*' '' cached "$model"
+check drop_units 0 "$model: * dropped, 0 B left" '' drop --units codec "$model"
+check dropped_units 0 '*codec.quantizer * 0.0%*codec.decoder * 0.0%*' '' cached "$model"
+check warm_two 0 '*' '' warm --ram 1G --units fast,codec "$model"
+check two_are_warm 0 '*codec.encoder * 100.0%*codec.quantizer * 100.0%*codec.decoder * 100.0%*' '' cached "$model"
+
+# Too little: a file goes whole or not at all.
+check drop_for_budget 0 '*' '' drop "$model"
+check over_budget 1 '0 B present *, 27.2 MiB skipped; budget 1.0 MiB, decided by given (--ram)' \
+    'sluice warm: 27.2 MiB in 1 file were skipped, the budget is 1.0 MiB; *' warm --ram 1M "$model"
+check nothing_lazy 0 '0 B present*' '' warm --ram 1G --lazy-over 0 "$model"
+
+# Named twice, opened once.
+check twice 0 "27.2 MiB present*" '' warm --ram 1G "$model" "$scratch/../$(basename "$scratch")/model.gguf"
+check drop_twice 0 "$model: * dropped, 0 B left" '' drop "$model" "$model"
+
+export SLUICE_POPULATE=0
+check switched_off 1 '' 'sluice warm: SLUICE_POPULATE switches population off; *' warm "$model"
+unset SLUICE_POPULATE
+
+for command in warm drop cached; do
+    check "${command}_help" 0 "Usage: sluice $command *FILE...*" '' $command --help
+    check "${command}_no_file" 2 '' "sluice $command: needs FILE*" $command
+    check "${command}_missing" 1 '' "sluice $command: *nowhere.gguf*" $command "$scratch/nowhere.gguf"
+    check "${command}_no_gguf" 1 '' "sluice $command: *tokenizer.json*" $command models/demo/tokenizer.json
+    check "${command}_folder" 2 '' "sluice $command: *directory*" $command "$scratch"
+done
+for command in warm drop; do
+    check "${command}_unknown_unit" 2 '' "sluice $command: --units: 'sloe' is no unit (did you mean 'slow'?); see *" \
+        $command --units slow,sloe "$model"
+    check "${command}_empty_unit" 2 '' "sluice $command: --units: '' is no unit*" $command --units slow, "$model"
+done
+check_done
