@@ -3,6 +3,7 @@
 #define SLUICE_SLUICE_H
 
 #include "sluice/api.h"
+#include "sluice/device.h"
 #include "sluice/error.h"
 #include "sluice/gguf.h"
 #include "sluice/log.h"

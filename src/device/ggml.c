@@ -5,7 +5,7 @@
  * ggml copies to tensors, not to buffers: each buffer carries one tensor of bytes that spans it. The tensor is
  * built by hand, without a context, so that no allocation of ggml's can fail in it.
  */
-#include "device/ggml_device.h"
+#include "sluice/ggml_device.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -379,7 +379,7 @@ static const sl_device_ops side_ops = {
         .destroy = side_destroy,
 };
 
-int sl__ggml_create(struct ggml_backend_device *dev, sl_device **ret_device, sl_error *reterr)
+int sl_ggml_create(struct ggml_backend_device *dev, sl_device **ret_device, sl_error *reterr)
 {
     struct ggml_backend_dev_props props;
     ggml_side *s = sl__alloc(1, sizeof *s);
@@ -410,7 +410,7 @@ int sl__ggml_create(struct ggml_backend_device *dev, sl_device **ret_device, sl_
     return r;
 }
 
-int sl__ggml_open(const char *name, sl_device **ret_device, sl_error *reterr)
+int sl_ggml_open(const char *name, sl_device **ret_device, sl_error *reterr)
 {
     char wanted[64];
     char found[64];
@@ -422,7 +422,7 @@ int sl__ggml_open(const char *name, sl_device **ret_device, sl_error *reterr)
         ggml_backend_dev_t dev = ggml_backend_dev_get(i);
         copy_lower(found, sizeof found, ggml_backend_dev_name(dev));
         if (strcmp(found, wanted) == 0) {
-            return sl__ggml_create(dev, ret_device, reterr);
+            return sl_ggml_create(dev, ret_device, reterr);
         }
         int n = snprintf(all + n_all, sizeof all - n_all, "%s%s", i > 0 ? ", " : "", found);
         n_all += n > 0 && (size_t)n < sizeof all - n_all ? (size_t)n : 0;
@@ -431,39 +431,38 @@ int sl__ggml_open(const char *name, sl_device **ret_device, sl_error *reterr)
             sl__quote(shown, sizeof shown, name, strlen(name)), all);
 }
 
-bool sl__ggml_is(const sl_device *device)
+bool sl_ggml_is(const sl_device *device)
 {
     return sl_device_get_ops(device) == &side_ops;
 }
 
-struct ggml_backend_device *sl__ggml_dev(const sl_device *device)
+struct ggml_backend_device *sl_ggml_dev(const sl_device *device)
 {
     return ((const ggml_side *)sl_device_get_self(device))->dev;
 }
 
-struct ggml_backend *sl__ggml_queue(const sl_device *device)
+struct ggml_backend *sl_ggml_queue(const sl_device *device)
 {
     return ((const ggml_side *)sl_device_get_self(device))->queue;
 }
 
-struct ggml_backend_buffer *sl__ggml_buffer(const sl_buffer *buffer)
+struct ggml_backend_buffer *sl_ggml_buffer(const sl_buffer *buffer)
 {
     return ((const ggml_bytes *)sl_buffer_get_impl(buffer))->buffer;
 }
 
-void *sl__ggml_base(const sl_buffer *buffer)
+void *sl_ggml_base(const sl_buffer *buffer)
 {
-    return ggml_backend_buffer_get_base(sl__ggml_buffer(buffer));
+    return ggml_backend_buffer_get_base(sl_ggml_buffer(buffer));
 }
 
-int sl__ggml_view_init(sl_buffer *buffer, sl__ggml_view *ret_view, sl_error *reterr)
+int sl_ggml_view_init(sl_buffer *buffer, sl_ggml_view *ret_view, sl_error *reterr)
 {
     const char *name = sl_device_name(sl_buffer_device(buffer));
     size_t align = ggml_backend_buft_get_alignment(ggml_backend_cpu_buffer_type());
     void *data = sl_buffer_host_data(buffer);
-    if (sl__ggml_is(sl_buffer_device(buffer))) {
-        *ret_view =
-                (sl__ggml_view){.buffer = sl__ggml_buffer(buffer), .base = sl__ggml_base(buffer)};
+    if (sl_ggml_is(sl_buffer_device(buffer))) {
+        *ret_view = (sl_ggml_view){.buffer = sl_ggml_buffer(buffer), .base = sl_ggml_base(buffer)};
         return 0;
     }
     if (!data) {
@@ -475,7 +474,7 @@ int sl__ggml_view_init(sl_buffer *buffer, sl__ggml_view *ret_view, sl_error *ret
                 "%s: a buffer at %p cannot hold tensors; ggml needs an alignment of %zu bytes",
                 name, data, align);
     }
-    *ret_view = (sl__ggml_view){
+    *ret_view = (sl_ggml_view){
             .buffer = ggml_backend_cpu_buffer_from_ptr(data, (size_t)sl_buffer_size(buffer)),
             .base = data,
             .is_own = true,
@@ -484,7 +483,7 @@ int sl__ggml_view_init(sl_buffer *buffer, sl__ggml_view *ret_view, sl_error *ret
     return 0;
 }
 
-void sl__ggml_view_done(sl__ggml_view *view)
+void sl_ggml_view_done(sl_ggml_view *view)
 {
     if (view->is_own) {
         ggml_backend_buffer_free(view->buffer);
@@ -492,7 +491,7 @@ void sl__ggml_view_done(sl__ggml_view *view)
     memset(view, 0, sizeof *view);
 }
 
-void sl__ggml_queue_wait(struct ggml_backend *compute, const sl_event *event)
+void sl_ggml_queue_wait(struct ggml_backend *compute, const sl_event *event)
 {
     const ggml_mark *mark = sl_event_get_impl(event);
     ggml_side *s = sl_device_get_self(sl_event_device(event));

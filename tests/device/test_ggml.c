@@ -11,14 +11,14 @@
 #include "ggml-backend.h"
 
 #include "base/mem.h"
-#include "device/ggml_device.h"
 #include "device/transfer.h"
+#include "sluice/ggml_device.h"
 
 static sl_device *open_cpu(void)
 {
     sl_device *device = NULL;
     sl_error err = {0};
-    assert_ok(sl__ggml_open("cpu", &device, &err), &err);
+    assert_ok(sl_ggml_open("cpu", &device, &err), &err);
     return device;
 }
 
@@ -95,8 +95,8 @@ static void check_compute(sl_device *device, ggml_backend_dev_t dev)
     struct ggml_tensor *x = ggml_new_tensor_1d(ctx, GGML_TYPE_F32, N);
     struct ggml_tensor *y = ggml_scale(ctx, x, 3.0F);
     struct ggml_cgraph *graph = ggml_new_graph(ctx);
-    sl__ggml_view view = {0};
-    assert_ok(sl__ggml_view_init(buffer, &view, &err), &err);
+    sl_ggml_view view = {0};
+    assert_ok(sl_ggml_view_init(buffer, &view, &err), &err);
     char *base = view.base;
     assert_int_equal(ggml_backend_tensor_alloc(view.buffer, x, base + 1024), GGML_STATUS_SUCCESS);
     assert_int_equal(ggml_backend_tensor_alloc(view.buffer, y, base + 2048), GGML_STATUS_SUCCESS);
@@ -104,8 +104,8 @@ static void check_compute(sl_device *device, ggml_backend_dev_t dev)
     ggml_backend_t compute = ggml_backend_dev_init(dev, NULL);
     assert_int_equal(sl_buffer_upload(buffer, 1024, values, sizeof values, &err), 0);
     assert_int_equal(sl_event_record(event, &err), 0);
-    if (sl__ggml_is(device)) {
-        sl__ggml_queue_wait(compute, event);
+    if (sl_ggml_is(device)) {
+        sl_ggml_queue_wait(compute, event);
     } else {
         assert_int_equal(sl_event_wait(event, &err), 0);
     }
@@ -117,8 +117,8 @@ static void check_compute(sl_device *device, ggml_backend_dev_t dev)
     }
     ggml_backend_free(compute);
     ggml_free(ctx);
-    sl__ggml_view_done(&view);
-    sl__ggml_view_done(&view);
+    sl_ggml_view_done(&view);
+    sl_ggml_view_done(&view);
     sl_event_free(&event);
     assert_int_equal(sl_buffer_free(&buffer, &err), 0);
 }
@@ -174,7 +174,7 @@ static void test_the_cpu_describes_itself(void **state)
     (void)state;
     sl_device *device = open_cpu();
     sl_device_info info = info_of(device);
-    assert_true(sl__ggml_is(device));
+    assert_true(sl_ggml_is(device));
     assert_string_equal(info.name, "cpu");
     assert_true(info.description[0] != '\0');
     assert_int_equal(info.kind, SL_DEVICE_HOST);
@@ -182,7 +182,7 @@ static void test_the_cpu_describes_itself(void **state)
     assert_int_equal(info.max_alloc_bytes, 0);
     assert_int_equal(info.total_bytes, 0);
     assert_int_equal(info.alignment % 16, 0);
-    assert_ptr_equal(ggml_backend_get_device(sl__ggml_queue(device)), sl__ggml_dev(device));
+    assert_ptr_equal(ggml_backend_get_device(sl_ggml_queue(device)), sl_ggml_dev(device));
     sl_device_free(&device);
 }
 
@@ -191,7 +191,7 @@ static void test_the_cpu_copies_computes_and_takes_transfers(void **state)
     (void)state;
     sl_device *device = open_cpu();
     check_copies(device);
-    check_compute(device, sl__ggml_dev(device));
+    check_compute(device, sl_ggml_dev(device));
     check_transfer(device);
     sl_device_free(&device);
 }
@@ -203,16 +203,17 @@ static void test_ggml_computes_on_other_devices_in_host_memory(void **state)
     sl_device *cpu = open_cpu();
     sl_device *device = NULL;
     sl_buffer *buffer = NULL;
-    sl__ggml_view view = {0};
+    sl_ggml_view view = {0};
     sl_error err = {0};
     assert_ok(sl_device_create_sim("sim:1M,link=1G", &device, &err), &err);
-    check_compute(device, sl__ggml_dev(cpu));
+    check_compute(device, sl_ggml_dev(cpu));
     sl_device_free(&device);
     assert_ok(sl_device_create_host(&device, &err), &err);
-    check_compute(device, sl__ggml_dev(cpu));
+    check_compute(device, sl_ggml_dev(cpu));
+    check_transfer(device);
     char *memory = aligned_alloc(64, 64);
     assert_ok(sl_buffer_wrap(device, memory + 4, 60, &buffer, &err), &err);
-    assert_int_equal(sl__ggml_view_init(buffer, &view, &err), SL_EINVAL);
+    assert_int_equal(sl_ggml_view_init(buffer, &view, &err), SL_EINVAL);
     assert_null(view.buffer);
     assert_int_equal(sl_buffer_free(&buffer, &err), 0);
     free(memory);
@@ -233,7 +234,7 @@ static void test_the_cpu_uses_a_mapping_in_place(void **state)
     assert_null(buffer);
     assert_ok(sl_buffer_wrap(device, memory + 64, 4000, &buffer, &err), &err);
     assert_ptr_equal(sl_buffer_host_data(buffer), memory + 64);
-    assert_ptr_equal(sl__ggml_base(buffer), memory + 64);
+    assert_ptr_equal(sl_ggml_base(buffer), memory + 64);
     assert_int_equal(sl_buffer_upload(buffer, 0, "x", 1, &err), SL_EINVAL);
     char back[100];
     assert_int_equal(sl_buffer_download(buffer, 36, back, 100, &err), 0);
@@ -265,7 +266,7 @@ static void test_G3_05_what_cannot_be_had_is_an_error_and_no_abort(void **state)
     sl_device *other = NULL;
     for (long n = 0; n < 2; n++) {
         sl__mem_fail_after(n);
-        assert_int_equal(sl__ggml_open("cpu", &other, &err), SL_ENOMEM);
+        assert_int_equal(sl_ggml_open("cpu", &other, &err), SL_ENOMEM);
         sl__mem_fail_after(-1);
         assert_null(other);
     }
@@ -278,16 +279,16 @@ static void test_names_are_found_in_any_case_and_others_are_refused(void **state
     (void)state;
     sl_device *device = NULL;
     sl_error err = {0};
-    assert_ok(sl__ggml_open("CPU", &device, &err), &err);
+    assert_ok(sl_ggml_open("CPU", &device, &err), &err);
     assert_string_equal(sl_device_name(device), "cpu");
     sl_device_free(&device);
-    assert_int_equal(sl__ggml_open("cuda7\033", &device, &err), SL_ENOENT);
+    assert_int_equal(sl_ggml_open("cuda7\033", &device, &err), SL_ENOENT);
     assert_non_null(strstr(err.msg, "cuda7\\x1b"));
     assert_non_null(strstr(err.msg, "cpu"));
-    assert_int_equal(sl__ggml_open("", &device, &err), SL_ENOENT);
+    assert_int_equal(sl_ggml_open("", &device, &err), SL_ENOENT);
     assert_null(device);
     assert_ok(sl_device_create_host(&device, &err), &err);
-    assert_false(sl__ggml_is(device));
+    assert_false(sl_ggml_is(device));
     sl_device_free(&device);
 }
 
@@ -322,7 +323,7 @@ static void test_G3_10_every_other_device_of_this_ggml(void **state)
         sl_device *device = NULL;
         sl_buffer *buffer = NULL;
         sl_error err = {0};
-        assert_ok(sl__ggml_create(dev, &device, &err), &err);
+        assert_ok(sl_ggml_create(dev, &device, &err), &err);
         sl_device_info info = info_of(device);
         printf("%s: %s, %llu of %llu bytes free, largest allocation %llu\n", info.name,
                 info.description, (unsigned long long)info.free_bytes,
@@ -334,7 +335,7 @@ static void test_G3_10_every_other_device_of_this_ggml(void **state)
         }
         assert_true(sl_buffer_alloc(device, info.total_bytes * 2, &buffer, &err) < 0);
         check_copies(device);
-        check_compute(device, sl__ggml_dev(device));
+        check_compute(device, sl_ggml_dev(device));
         check_transfer(device);
         check_cycles(device);
         sl_device_free(&device);
