@@ -35,19 +35,19 @@ typedef struct sl__placed_tensor {
 } sl__placed_tensor;
 
 /* Bytes of one tensor that go in one copy. */
-typedef struct sl__piece {
+typedef struct sl__unit_piece {
     uint32_t i_file;
     uint64_t file_offset;
     size_t n_bytes;
     size_t i_buffer;
     uint64_t buffer_offset;
-} sl__piece;
+} sl__unit_piece;
 
-typedef struct sl__slice {
+typedef struct sl__unit_slice {
     size_t first_piece;
     size_t n_pieces;
     uint64_t n_bytes;
-} sl__slice;
+} sl__unit_slice;
 
 /* Zeroed memory is the layout of a unit without bytes: nothing to allocate, nothing to wait for. */
 typedef struct sl__unit_layout {
@@ -55,9 +55,9 @@ typedef struct sl__unit_layout {
     size_t n_tensors;
     uint64_t *buffers; /* bytes of each */
     size_t n_buffers;
-    sl__piece *pieces;
+    sl__unit_piece *pieces;
     size_t n_pieces;
-    sl__slice *slices;
+    sl__unit_slice *slices;
     size_t n_slices;
     uint64_t n_bytes;      /* of the buffers */
     uint64_t n_file_bytes; /* of the tensors */
@@ -70,6 +70,14 @@ typedef struct sl__unit_layout {
  * is above 2^63; SL_EINVAL if a tensor is given twice; SL_ENOMEM. *ret is empty then.
  */
 int sl__unit_lay_out(const char *unit_name, const sl_tensor *const *tensors, size_t n,
+        const sl__unit_limits *limits, sl__unit_layout *ret, sl_error *reterr) SL_MUST_CHECK;
+
+/*
+ * Lays out tensors that are used where they are mapped: each buffer is a range of a file that begins at a multiple
+ * of 4096, given by the piece of the same index, and no slice moves. n_bytes is 0: nothing is allocated.
+ * Errors: as above.
+ */
+int sl__unit_lay_in_place(const char *unit_name, const sl_tensor *const *tensors, size_t n,
         const sl__unit_limits *limits, sl__unit_layout *ret, sl_error *reterr) SL_MUST_CHECK;
 
 /* Frees the arrays. Accepts zeroed memory. */

@@ -36,7 +36,7 @@ static void expect_pieces_cover_tensors(const tensors *t, const sl__unit_layout 
         const sl__placed_tensor *p = sl__unit_find(l, t->list[i]);
         assert_int_equal(p == NULL, t->info[i].n_bytes == 0);
         for (uint64_t done = 0; done < t->info[i].n_bytes; i_piece++) {
-            const sl__piece *piece = &l->pieces[i_piece];
+            const sl__unit_piece *piece = &l->pieces[i_piece];
             assert_int_equal(piece->file_offset, t->info[i].offset + done);
             assert_int_equal(piece->i_buffer, p->i_buffer);
             assert_int_equal(piece->buffer_offset, p->offset + done);

@@ -1,0 +1,177 @@
+/* What a load does to its buffers, the files and the device when it works, fails or is cancelled. */
+#include <string.h>
+#include <unistd.h>
+
+#include "test_support.h"
+
+#include "rig.h"
+
+typedef struct seen {
+    size_t n_arrived;
+    size_t cancel_after; /* questions */
+} seen;
+
+static void on_arrived(void *ud, size_t i_slice)
+{
+    seen *s = ud;
+    assert_int_equal(i_slice, s->n_arrived);
+    s->n_arrived++;
+}
+
+static bool is_cancelled(void *ud)
+{
+    seen *s = ud;
+    if (s->cancel_after > 0) {
+        s->cancel_after--;
+    }
+    return s->cancel_after == 0;
+}
+
+typedef struct bench {
+    rig_model m;
+    sl_device *device;
+    sl__unit_layout layout;
+    sl_buffer *buffers[4];
+    sl__loader loader;
+    sl__load_job job;
+    seen seen;
+} bench;
+
+static void open_bench(bench *b, const char *spec)
+{
+    sl_error err = {0};
+    memset(b, 0, sizeof *b);
+    rig_model_open(&b->m);
+    assert_ok(sl_device_create_sim(spec, &b->device, &err), &err);
+    sl__unit_limits limits = {
+            .device_name = "sim", .alignment = 32, .max_alloc_bytes = 64, .slice_bytes = 16};
+    assert_ok(sl__unit_lay_out("a", b->m.tensors[0], 3, &limits, &b->layout, &err), &err);
+    b->loader = (sl__loader){.device = b->device,
+            .opts = {.route = SL__ROUTE_PREAD,
+                    .n_slots = 4,
+                    .slot_bytes = 16,
+                    .is_threadless = true,
+                    .read = sl__sim_read,
+                    .read_ud = b->device}};
+    b->seen.cancel_after = 1000;
+    b->job = (sl__load_job){.unit_name = "a",
+            .model = b->m.model,
+            .layout = &b->layout,
+            .buffers = b->buffers,
+            .hooks = {is_cancelled, on_arrived, &b->seen}};
+}
+
+static void close_bench(bench *b)
+{
+    sl_error err = {0};
+    for (size_t i = 0; i < 4; i++) {
+        assert_ok(sl_buffer_free(&b->buffers[i], &err), &err);
+    }
+    sl__loader_done(&b->loader);
+    sl_device_free(&b->device);
+    sl__unit_layout_done(&b->layout);
+    rig_model_close(&b->m);
+}
+
+static void test_all_slices_arrive_in_order_with_the_bytes_of_the_file(void **state)
+{
+    (void)state;
+    bench b;
+    sl_error err = {0};
+    open_bench(&b, "sim:1M,align=32");
+    assert_ok(sl__loader_load(&b.loader, &b.job, &err), &err);
+    assert_int_equal(b.seen.n_arrived, b.layout.n_slices);
+    for (size_t i = 0; i < 3; i++) {
+        const sl_tensor *t = b.m.tensors[0][i];
+        const sl__placed_tensor *p = sl__unit_find(&b.layout, t);
+        const char *there = sl_buffer_host_data(b.buffers[p->i_buffer]);
+        assert_memory_equal(
+                there + p->offset, sl_model_data(b.m.model, t), (size_t)t->info->n_bytes);
+    }
+    close_bench(&b);
+}
+
+static void test_a_load_is_cancelled_between_any_two_copies(void **state)
+{
+    (void)state;
+    int r = SL_ECANCELLED;
+    size_t n = 1;
+    for (; r == SL_ECANCELLED; n++) {
+        bench b;
+        sl_error err = {0};
+        open_bench(&b, "sim:1M,align=32");
+        b.seen.cancel_after = n;
+        r = sl__loader_load(&b.loader, &b.job, &err);
+        assert_int_equal(err.code, r);
+        assert_true(r < 0 || b.seen.n_arrived == b.layout.n_slices);
+        close_bench(&b);
+    }
+    assert_int_equal(r, 0);
+    assert_true(n > 4);
+}
+
+static void test_a_read_that_is_short_names_the_file(void **state)
+{
+    (void)state;
+    bench b;
+    sl_error err = {0};
+    open_bench(&b, "sim:1M,align=32,short=read:2");
+    assert_true(sl__loader_load(&b.loader, &b.job, &err) < 0);
+    assert_non_null(strstr(err.msg, "toy.gguf"));
+    close_bench(&b);
+}
+
+static void test_G3_17_a_file_that_shrank_is_an_error_of_the_load(void **state)
+{
+    (void)state;
+    bench b;
+    sl_error err = {0};
+    open_bench(&b, "sim:1M,align=32");
+    assert_int_equal(truncate(b.m.path, 200), 0);
+    assert_int_equal(sl__loader_load(&b.loader, &b.job, &err), SL_ECHANGED);
+    assert_non_null(strstr(err.msg, "toy.gguf"));
+    close_bench(&b);
+}
+
+static void test_a_mapping_is_wrapped_not_copied(void **state)
+{
+    (void)state;
+    bench b;
+    sl_error err = {0};
+    sl_device *host = NULL;
+    sl__unit_layout layout;
+    sl__unit_limits limits = {.device_name = "host", .alignment = 1};
+    open_bench(&b, "sim:1M,align=32");
+    assert_ok(sl_device_create_host(&host, &err), &err);
+    assert_ok(sl__unit_lay_in_place("a", b.m.tensors[0], 3, &limits, &layout, &err), &err);
+    assert_int_equal(layout.n_bytes, 0);
+    sl__loader loader = {.device = host};
+    b.job.layout = &layout;
+    b.job.is_in_place = true;
+    assert_ok(sl__loader_load(&loader, &b.job, &err), &err);
+    for (size_t i = 0; i < 3; i++) {
+        const sl_tensor *t = b.m.tensors[0][i];
+        const sl__placed_tensor *p = sl__unit_find(&layout, t);
+        const char *there = sl_buffer_host_data(b.buffers[p->i_buffer]);
+        assert_ptr_equal(there + p->offset, sl_model_data(b.m.model, t));
+    }
+    assert_null(loader.transfer);
+    for (size_t i = 0; i < layout.n_buffers; i++) {
+        assert_ok(sl_buffer_free(&b.buffers[i], &err), &err);
+    }
+    sl__unit_layout_done(&layout);
+    sl_device_free(&host);
+    close_bench(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(test_all_slices_arrive_in_order_with_the_bytes_of_the_file),
+            cmocka_unit_test(test_a_load_is_cancelled_between_any_two_copies),
+            cmocka_unit_test(test_a_read_that_is_short_names_the_file),
+            cmocka_unit_test(test_G3_17_a_file_that_shrank_is_an_error_of_the_load),
+            cmocka_unit_test(test_a_mapping_is_wrapped_not_copied),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
