@@ -1,11 +1,11 @@
 /*
  * The simulated device: host memory behind an account, a queue and a script of failures.
  *
- * One lock, the queue's, covers everything. Each operation first asks the script (enter); only then it acts, so
- * that a call that fails has changed nothing. What must not happen on a real device (memory freed under a copy)
- * is made harmless here and counted, for tests to see.
+ * One lock, the queue's, covers everything. Each operation first asks the script (sl__sim_enter); only then it
+ * acts, so that a call that fails has changed nothing. What must not happen on a real device (memory freed under
+ * a copy) is made harmless here and counted, for tests to see.
  */
-#include "device/sim.h"
+#include "device/sim_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,8 +13,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "device/sim_queue.h"
-#include "os/os_process.h"
 
 enum {
     SLOW_NS = 1000000000
@@ -29,23 +27,8 @@ typedef struct sim_event {
     uint64_t number; /* of the last copy before the mark */
 } sim_event;
 
-/* Memory that the queue reads by itself: pinned (ours) or registered (the caller's). */
-typedef struct sim_range {
-    struct sim_range *next;
-    const void *data;
-    uint64_t n_bytes;
-    void *to_free;
-} sim_range;
-
-typedef struct sim {
-    sl__sim_queue queue;
-    sl__sim_spec spec;
-    sl__sim_stats stats;
-    sim_range *ranges;
-} sim;
-
 /* What the script says to this call; counts it. The caller holds the lock. */
-static sl__sim_fault_kind next_fault(sim *s, sl__sim_call call)
+static sl__sim_fault_kind next_fault(sl__sim *s, sl__sim_call call)
 {
     uint64_t n = ++s->stats.n_calls[call];
     for (size_t i = 0; i < s->spec.n_faults; i++) {
@@ -56,14 +39,14 @@ static sl__sim_fault_kind next_fault(sim *s, sl__sim_call call)
     return SL__SIM_FAULT_COUNT;
 }
 
-static int lose(sim *s, sl_error *reterr)
+static int lose(sl__sim *s, sl_error *reterr)
 {
     s->stats.is_lost = true;
     sl__sim_queue_drop_all(&s->queue);
     return sl__fail(reterr, SL_EDEVICE, "sim: the device is lost; free it and open it again");
 }
 
-static int fail_as_asked(sim *s, sl__sim_call call, sl_error *reterr)
+static int fail_as_asked(sl__sim *s, sl__sim_call call, sl_error *reterr)
 {
     int code = SL_EDEVICE;
     if (call == SL__SIM_ALLOC || call == SL__SIM_PIN) {
@@ -75,8 +58,7 @@ static int fail_as_asked(sim *s, sl__sim_call call, sl_error *reterr)
             s->stats.n_calls[call], sl__sim_call_name(call));
 }
 
-/* Counts a call and lets it fail if the script says so. The caller holds the lock. */
-static int enter(sim *s, sl__sim_call call, sl_error *reterr)
+int sl__sim_enter(sl__sim *s, sl__sim_call call, sl_error *reterr)
 {
     sl__sim_fault_kind fault = next_fault(s, call);
     if (s->stats.is_lost || fault == SL__SIM_LOST) {
@@ -93,7 +75,7 @@ static int enter(sim *s, sl__sim_call call, sl_error *reterr)
 
 static sl__sim_verdict judge_copy(void *ud)
 {
-    sim *s = ud;
+    sl__sim *s = ud;
     sl__sim_fault_kind fault = next_fault(s, SL__SIM_COPY);
     if (fault == SL__SIM_LOST) {
         lose(s, NULL);
@@ -106,7 +88,7 @@ static sl__sim_verdict judge_copy(void *ud)
 
 static int sim_describe(void *self, sl_device_info *ret, sl_error *reterr)
 {
-    sim *s = self;
+    sl__sim *s = self;
     sl__mutex_lock(&s->queue.lock);
     int r = s->stats.is_lost ? lose(s, reterr) : 0;
     *ret = (sl_device_info){
@@ -128,16 +110,8 @@ static int sim_describe(void *self, sl_device_info *ret, sl_error *reterr)
     return r;
 }
 
-static void *page_aligned(uint64_t n_bytes)
-{
-    uint64_t n_whole;
-    size_t page = sl__page_bytes();
-    bool fits = sl__align_up_u64(n_bytes, page, &n_whole) && n_whole <= SIZE_MAX / 2;
-    return fits ? aligned_alloc(page, (size_t)n_whole) : NULL;
-}
-
 /* Books the bytes of a new buffer, before its memory is asked for. The caller holds the lock. */
-static int book(sim *s, uint64_t n_bytes, uint64_t *ret_booked, sl_error *reterr)
+static int book(sl__sim *s, uint64_t n_bytes, uint64_t *ret_booked, sl_error *reterr)
 {
     uint64_t booked;
     uint64_t n_free = s->spec.n_bytes - s->stats.live_bytes;
@@ -157,10 +131,10 @@ static int book(sim *s, uint64_t n_bytes, uint64_t *ret_booked, sl_error *reterr
 
 static int sim_alloc(void *self, uint64_t n_bytes, void **ret_buffer, sl_error *reterr)
 {
-    sim *s = self;
+    sl__sim *s = self;
     uint64_t booked = 0;
     sl__mutex_lock(&s->queue.lock);
-    int r = enter(s, SL__SIM_ALLOC, reterr);
+    int r = sl__sim_enter(s, SL__SIM_ALLOC, reterr);
     if (r == 0) {
         r = book(s, n_bytes, &booked, reterr);
     }
@@ -169,7 +143,7 @@ static int sim_alloc(void *self, uint64_t n_bytes, void **ret_buffer, sl_error *
         return r;
     }
     sim_buffer *b = sl__alloc(1, sizeof *b);
-    unsigned char *data = page_aligned(booked);
+    unsigned char *data = sl__sim_pages(booked);
     if (!b || !data) {
         sl__free(b);
         free(data);
@@ -188,12 +162,12 @@ static int sim_alloc(void *self, uint64_t n_bytes, void **ret_buffer, sl_error *
 
 static int sim_free(void *self, void *buffer, sl_error *reterr)
 {
-    sim *s = self;
+    sl__sim *s = self;
     sim_buffer *b = buffer;
     sl__mutex_lock(&s->queue.lock);
     size_t n_dropped = sl__sim_queue_drop_buffer(&s->queue, b);
     s->stats.n_misuses += n_dropped;
-    int r = enter(s, SL__SIM_FREE, reterr);
+    int r = sl__sim_enter(s, SL__SIM_FREE, reterr);
     if (r == 0) {
         s->stats.live_bytes -= b->booked_bytes;
     } else {
@@ -218,30 +192,17 @@ static void *sim_host_data(void *self, void *buffer)
     return ((sim_buffer *)buffer)->data;
 }
 
-/* The pinned or registered range that holds all of the bytes; NULL if there is none. */
-static const sim_range *find_range(const sim *s, const void *data, uint64_t n_bytes)
-{
-    uintptr_t at = (uintptr_t)data;
-    for (const sim_range *range = s->ranges; range; range = range->next) {
-        uintptr_t start = (uintptr_t)range->data;
-        if (at >= start && n_bytes <= range->n_bytes && at - start <= range->n_bytes - n_bytes) {
-            return range;
-        }
-    }
-    return NULL;
-}
-
 static int sim_upload(void *self, void *buffer, uint64_t offset, const void *src, size_t n_bytes,
         sl_error *reterr)
 {
-    sim *s = self;
+    sl__sim *s = self;
     sim_buffer *b = buffer;
     const sl__sim_copy copy = {
             .buffer = b, .dst = b->data + offset, .src = src, .n_bytes = n_bytes};
     sl__mutex_lock(&s->queue.lock);
-    int r = enter(s, SL__SIM_UPLOAD, reterr);
+    int r = sl__sim_enter(s, SL__SIM_UPLOAD, reterr);
     if (r == 0) {
-        bool is_plain = !find_range(s, src, n_bytes);
+        bool is_plain = !sl__sim_is_pinned(s, src, n_bytes);
         uint64_t number = sl__sim_queue_push(&s->queue, copy);
         if (is_plain) {
             s->stats.n_plain_uploads++;
@@ -253,7 +214,7 @@ static int sim_upload(void *self, void *buffer, uint64_t offset, const void *src
 }
 
 /* Waits for a copy and all before it. The caller holds the lock. */
-static int wait_for(sim *s, uint64_t number, sl_error *reterr)
+static int wait_for(sl__sim *s, uint64_t number, sl_error *reterr)
 {
     sl__sim_queue_wait(&s->queue, number);
     if (s->queue.first_failed > 0 && s->queue.first_failed <= number) {
@@ -265,12 +226,12 @@ static int wait_for(sim *s, uint64_t number, sl_error *reterr)
 
 static int sim_synchronize(void *self, sl_error *reterr)
 {
-    sim *s = self;
+    sl__sim *s = self;
     sl__mutex_lock(&s->queue.lock);
     int r = wait_for(s, s->queue.n_ever, reterr);
     s->queue.first_failed = 0;
     if (r == 0) {
-        r = enter(s, SL__SIM_WAIT, reterr);
+        r = sl__sim_enter(s, SL__SIM_WAIT, reterr);
     }
     sl__mutex_unlock(&s->queue.lock);
     return r;
@@ -279,7 +240,7 @@ static int sim_synchronize(void *self, sl_error *reterr)
 static int sim_download(
         void *self, void *buffer, uint64_t offset, void *dst, size_t n_bytes, sl_error *reterr)
 {
-    sim *s = self;
+    sl__sim *s = self;
     const sim_buffer *b = buffer;
     sl__mutex_lock(&s->queue.lock);
     int r = wait_for(s, s->queue.n_ever, reterr);
@@ -295,13 +256,13 @@ static int sim_download(
 
 static int sim_event_create(void *self, void **ret_event, sl_error *reterr)
 {
-    sim *s = self;
+    sl__sim *s = self;
     sim_event *e = sl__alloc(1, sizeof *e);
     if (!e) {
         return sl__fail_nomem(reterr, sizeof *e, "an event");
     }
     sl__mutex_lock(&s->queue.lock);
-    int r = enter(s, SL__SIM_EVENT, reterr);
+    int r = sl__sim_enter(s, SL__SIM_EVENT, reterr);
     s->stats.n_events += r == 0 ? 1 : 0;
     sl__mutex_unlock(&s->queue.lock);
     if (r < 0) {
@@ -314,9 +275,9 @@ static int sim_event_create(void *self, void **ret_event, sl_error *reterr)
 
 static int sim_event_record(void *self, void *event, sl_error *reterr)
 {
-    sim *s = self;
+    sl__sim *s = self;
     sl__mutex_lock(&s->queue.lock);
-    int r = enter(s, SL__SIM_RECORD, reterr);
+    int r = sl__sim_enter(s, SL__SIM_RECORD, reterr);
     if (r == 0) {
         ((sim_event *)event)->number = s->queue.n_ever;
     }
@@ -326,11 +287,11 @@ static int sim_event_record(void *self, void *event, sl_error *reterr)
 
 static int sim_event_wait(void *self, void *event, sl_error *reterr)
 {
-    sim *s = self;
+    sl__sim *s = self;
     sl__mutex_lock(&s->queue.lock);
     int r = wait_for(s, ((sim_event *)event)->number, reterr);
     if (r == 0) {
-        r = enter(s, SL__SIM_WAIT, reterr);
+        r = sl__sim_enter(s, SL__SIM_WAIT, reterr);
     }
     sl__mutex_unlock(&s->queue.lock);
     return r;
@@ -338,7 +299,7 @@ static int sim_event_wait(void *self, void *event, sl_error *reterr)
 
 static int sim_event_query(void *self, void *event, sl_error *reterr)
 {
-    sim *s = self;
+    sl__sim *s = self;
     int r = 0;
     sl__mutex_lock(&s->queue.lock);
     uint64_t number = ((sim_event *)event)->number;
@@ -354,99 +315,16 @@ static int sim_event_query(void *self, void *event, sl_error *reterr)
 
 static void sim_event_free(void *self, void *event)
 {
-    sim *s = self;
+    sl__sim *s = self;
     sl__mutex_lock(&s->queue.lock);
     s->stats.n_events--;
     sl__mutex_unlock(&s->queue.lock);
     sl__free(event);
 }
 
-/* Adds a range whose memory is there already. */
-static int add_range(sim *s, sim_range range, void **ret_impl, sl_error *reterr)
-{
-    sim_range *added = sl__alloc(1, sizeof *added);
-    if (!added) {
-        return sl__fail_nomem(reterr, sizeof *added, "memory to copy from");
-    }
-    *added = range;
-    sl__mutex_lock(&s->queue.lock);
-    added->next = s->ranges;
-    s->ranges = added;
-    *(range.to_free ? &s->stats.pinned_bytes : &s->stats.registered_bytes) += range.n_bytes;
-    sl__mutex_unlock(&s->queue.lock);
-    *ret_impl = added;
-    return 0;
-}
-
-static void remove_range(void *self, void *impl)
-{
-    sim *s = self;
-    sim_range *range = impl;
-    sl__mutex_lock(&s->queue.lock);
-    if (sl__sim_queue_reads(&s->queue, range->data, range->n_bytes)) {
-        s->stats.n_misuses++;
-        sl__sim_queue_wait(&s->queue, s->queue.n_ever);
-    }
-    sim_range **at = &s->ranges;
-    while (*at != range) {
-        at = &(*at)->next;
-    }
-    *at = range->next;
-    *(range->to_free ? &s->stats.pinned_bytes : &s->stats.registered_bytes) -= range->n_bytes;
-    sl__mutex_unlock(&s->queue.lock);
-    free(range->to_free);
-    sl__free(range);
-}
-
-static int enter_unlocked(sim *s, sl__sim_call call, sl_error *reterr)
-{
-    sl__mutex_lock(&s->queue.lock);
-    int r = enter(s, call, reterr);
-    sl__mutex_unlock(&s->queue.lock);
-    return r;
-}
-
-static int sim_pinned_alloc(
-        void *self, size_t n_bytes, void **ret_data, void **ret_impl, sl_error *reterr)
-{
-    sim *s = self;
-    int r = enter_unlocked(s, SL__SIM_PIN, reterr);
-    if (r < 0) {
-        return r;
-    }
-    void *data = page_aligned(n_bytes);
-    if (!data) {
-        return sl__fail_nomem(reterr, n_bytes, "pinned memory");
-    }
-    r = add_range(
-            s, (sim_range){.data = data, .n_bytes = n_bytes, .to_free = data}, ret_impl, reterr);
-    if (r < 0) {
-        free(data);
-        return r;
-    }
-    *ret_data = data;
-    return 0;
-}
-
-static int sim_register(
-        void *self, const void *data, uint64_t n_bytes, void **ret_impl, sl_error *reterr)
-{
-    sim *s = self;
-    sl__mutex_lock(&s->queue.lock);
-    int r = enter(s, SL__SIM_REGISTER, reterr);
-    if (r == 0 && find_range(s, data, 1)) {
-        r = sl__fail(reterr, SL_EEXIST, "sim: this memory is registered already");
-    }
-    sl__mutex_unlock(&s->queue.lock);
-    if (r < 0) {
-        return r;
-    }
-    return add_range(s, (sim_range){.data = data, .n_bytes = n_bytes}, ret_impl, reterr);
-}
-
 static void sim_destroy(void *self)
 {
-    sim *s = self;
+    sl__sim *s = self;
     sl__sim_queue_done(&s->queue);
     sl__free(s);
 }
@@ -464,16 +342,16 @@ static const sl_device_ops sim_ops = {
         .event_wait = sim_event_wait,
         .event_query = sim_event_query,
         .event_free = sim_event_free,
-        .pinned_alloc = sim_pinned_alloc,
-        .pinned_free = remove_range,
-        .register_host = sim_register,
-        .unregister_host = remove_range,
+        .pinned_alloc = sl__sim_pinned_alloc,
+        .pinned_free = sl__sim_remove_range,
+        .register_host = sl__sim_register,
+        .unregister_host = sl__sim_remove_range,
         .destroy = sim_destroy,
 };
 
 int sl__sim_create(const sl__sim_spec *spec, sl_device **ret_device, sl_error *reterr)
 {
-    sim *s = sl__alloc(1, sizeof *s);
+    sl__sim *s = sl__alloc(1, sizeof *s);
     if (!s) {
         return sl__fail_nomem(reterr, sizeof *s, "a simulated device");
     }
@@ -509,7 +387,7 @@ bool sl__sim_is(const sl_device *device)
 
 void sl__sim_get_stats(const sl_device *device, sl__sim_stats *ret)
 {
-    sim *s = sl_device_get_self(device);
+    sl__sim *s = sl_device_get_self(device);
     sl__mutex_lock(&s->queue.lock);
     *ret = s->stats;
     ret->copied_bytes = s->queue.copied_bytes;
@@ -520,7 +398,7 @@ void sl__sim_get_stats(const sl_device *device, sl__sim_stats *ret)
 
 void sl__sim_set_faults(sl_device *device, const sl__sim_fault *faults, size_t n_faults)
 {
-    sim *s = sl_device_get_self(device);
+    sl__sim *s = sl_device_get_self(device);
     sl__mutex_lock(&s->queue.lock);
     s->spec.n_faults = n_faults < SL__SIM_MAX_FAULTS ? n_faults : SL__SIM_MAX_FAULTS;
     for (size_t i = 0; i < s->spec.n_faults; i++) {
@@ -533,7 +411,7 @@ void sl__sim_set_faults(sl_device *device, const sl__sim_fault *faults, size_t n
 
 size_t sl__sim_step(sl_device *device, size_t n)
 {
-    sim *s = sl_device_get_self(device);
+    sl__sim *s = sl_device_get_self(device);
     size_t n_done = 0;
     sl__mutex_lock(&s->queue.lock);
     while (n_done < n && sl__sim_queue_step(&s->queue)) {
@@ -546,7 +424,7 @@ size_t sl__sim_step(sl_device *device, size_t n)
 int sl__sim_read(void *sim_device, const sl_map *map, void *buf, uint64_t offset, size_t n_bytes,
         sl_error *reterr)
 {
-    sim *s = sl_device_get_self(sim_device);
+    sl__sim *s = sl_device_get_self(sim_device);
     sl__mutex_lock(&s->queue.lock);
     sl__sim_fault_kind fault = next_fault(s, SL__SIM_READ);
     if (fault == SL__SIM_SLOW) {

@@ -195,6 +195,7 @@ static void test_registered_memory_is_copied_asynchronously(void **state)
     sl_registration *again = NULL;
     assert_ok(sl_register(device, bytes, 16, &registration, &err), &err);
     assert_int_equal(sl_register(device, bytes, 16, &again, &err), SL_EEXIST);
+    assert_int_equal(sl_register(device, bytes + 15, 20, &again, &err), SL_EEXIST);
     assert_int_equal(stats_of(device).registered_bytes, 16);
     assert_int_equal(sl_buffer_upload(buffer, 0, bytes + 8, 8, &err), 0);
     assert_int_equal(stats_of(device).n_queued, 1);

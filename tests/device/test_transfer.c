@@ -466,6 +466,37 @@ static void test_G3_13_a_mapping_that_cannot_be_registered_takes_another_route(v
     free_transfer(f, &transfer);
 }
 
+/* Of several files some are registered: each slice takes the best route that its files allow. */
+static void test_G3_13_part_of_the_files_can_be_registered(void **state)
+{
+    fixture *f = *state;
+    sl_error err = {0};
+    sl_map *other = NULL;
+    sl__transfer_stats stats;
+    open_all(f, false);
+    assert_ok(sl_map_open(f->path, &other, &err), &err);
+    for (size_t i = 0; i < N_SLICES; i += 2) {
+        f->pieces[i][1].map = other;
+    }
+    sl__transfer *transfer = create(f, SL__ROUTE_REGISTERED, 1);
+    const sl__sim_fault fault = {SL__SIM_FAIL, SL__SIM_REGISTER, 1};
+    sl__sim_set_faults(f->device, &fault, 1);
+    assert_int_equal(sl__transfer_register(transfer, other, &err), SL_EDEVICE);
+    assert_int_equal(sim_stats(f).registered_bytes, FILE_BYTES);
+    check_works(f, transfer);
+    sl__transfer_get_stats(transfer, &stats);
+    uint64_t even = 0;
+    for (size_t i = 0; i < N_SLICES; i += 2) {
+        even += sl__slice_bytes(&f->slices[i]);
+    }
+    /* Slots carry padding too, pieces that go directly do not. */
+    assert_true(stats.route_bytes[SL__ROUTE_PREAD] >= even);
+    assert_true(stats.route_bytes[SL__ROUTE_REGISTERED] > 0);
+    assert_int_equal(stats.route_bytes[SL__ROUTE_MEMCPY] + stats.route_bytes[SL__ROUTE_PLAIN], 0);
+    free_transfer(f, &transfer);
+    sl_map_close(&other);
+}
+
 /* The n-th call fails, for all n up to the last that a run makes; returns how many that were. */
 static uint64_t fail_every_call(
         fixture *f, sl__route route, size_t n_threads, sl__sim_fault_kind kind, sl__sim_call call)
@@ -685,6 +716,7 @@ int main(void)
             TEST(test_G3_05_creation_fails_cleanly_at_every_allocation),
             TEST(test_G3_13_without_pinned_memory_the_ring_is_plain),
             TEST(test_G3_13_a_mapping_that_cannot_be_registered_takes_another_route),
+            TEST(test_G3_13_part_of_the_files_can_be_registered),
             TEST(test_G3_05_the_nth_call_of_every_kind_fails_for_all_n),
             TEST(test_reads_that_fail_or_are_short_for_all_n),
             TEST(test_a_device_that_is_lost_at_any_call_ends_the_run),

@@ -9,6 +9,7 @@ import tree
 # Source files that are parts of one concept and are tested through it: file -> the test of the whole.
 TESTED_BY = {
     "src/device/sim_queue.c": "test_sim.c",
+    "src/device/sim_ranges.c": "test_sim.c",
     "src/device/slot_ring.c": "test_transfer.c",
     "src/engine/audio/opus_encoder.c": "test_writer.c",
     "src/engine/audio/pcm_encoder.c": "test_writer.c",

@@ -1,0 +1,126 @@
+/*
+ * Memory that the simulated device's queue reads by itself: pinned (allocated here) and registered (the caller's).
+ * Copies from all other memory are waited for in the upload, so that a caller who forgets to pin is seen.
+ */
+#include "device/sim_impl.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "os/os_process.h"
+
+void *sl__sim_pages(uint64_t n_bytes)
+{
+    uint64_t n_whole;
+    size_t page = sl__page_bytes();
+    bool fits = sl__align_up_u64(n_bytes, page, &n_whole) && n_whole <= SIZE_MAX / 2;
+    return fits ? aligned_alloc(page, (size_t)n_whole) : NULL;
+}
+
+bool sl__sim_is_pinned(const sl__sim *s, const void *data, uint64_t n_bytes)
+{
+    uintptr_t at = (uintptr_t)data;
+    for (const sl__sim_range *range = s->ranges; range; range = range->next) {
+        uintptr_t start = (uintptr_t)range->data;
+        if (at >= start && n_bytes <= range->n_bytes && at - start <= range->n_bytes - n_bytes) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether any of the bytes is in a range. */
+static bool overlaps_range(const sl__sim *s, const void *data, uint64_t n_bytes)
+{
+    uintptr_t at = (uintptr_t)data;
+    for (const sl__sim_range *range = s->ranges; range; range = range->next) {
+        uintptr_t start = (uintptr_t)range->data;
+        if (at < start + range->n_bytes && start < at + n_bytes) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Adds a range whose memory is there already. */
+static int add_range(sl__sim *s, sl__sim_range range, void **ret_impl, sl_error *reterr)
+{
+    sl__sim_range *added = sl__alloc(1, sizeof *added);
+    if (!added) {
+        return sl__fail_nomem(reterr, sizeof *added, "memory to copy from");
+    }
+    *added = range;
+    sl__mutex_lock(&s->queue.lock);
+    added->next = s->ranges;
+    s->ranges = added;
+    *(range.to_free ? &s->stats.pinned_bytes : &s->stats.registered_bytes) += range.n_bytes;
+    sl__mutex_unlock(&s->queue.lock);
+    *ret_impl = added;
+    return 0;
+}
+
+void sl__sim_remove_range(void *self, void *impl)
+{
+    sl__sim *s = self;
+    sl__sim_range *range = impl;
+    sl__mutex_lock(&s->queue.lock);
+    if (sl__sim_queue_reads(&s->queue, range->data, range->n_bytes)) {
+        s->stats.n_misuses++;
+        sl__sim_queue_wait(&s->queue, s->queue.n_ever);
+    }
+    sl__sim_range **at = &s->ranges;
+    while (*at != range) {
+        at = &(*at)->next;
+    }
+    *at = range->next;
+    *(range->to_free ? &s->stats.pinned_bytes : &s->stats.registered_bytes) -= range->n_bytes;
+    sl__mutex_unlock(&s->queue.lock);
+    free(range->to_free);
+    sl__free(range);
+}
+
+static int enter_unlocked(sl__sim *s, sl__sim_call call, sl_error *reterr)
+{
+    sl__mutex_lock(&s->queue.lock);
+    int r = sl__sim_enter(s, call, reterr);
+    sl__mutex_unlock(&s->queue.lock);
+    return r;
+}
+
+int sl__sim_pinned_alloc(
+        void *self, size_t n_bytes, void **ret_data, void **ret_impl, sl_error *reterr)
+{
+    sl__sim *s = self;
+    int r = enter_unlocked(s, SL__SIM_PIN, reterr);
+    if (r < 0) {
+        return r;
+    }
+    void *data = sl__sim_pages(n_bytes);
+    if (!data) {
+        return sl__fail_nomem(reterr, n_bytes, "pinned memory");
+    }
+    r = add_range(s, (sl__sim_range){.data = data, .n_bytes = n_bytes, .to_free = data}, ret_impl,
+            reterr);
+    if (r < 0) {
+        free(data);
+        return r;
+    }
+    *ret_data = data;
+    return 0;
+}
+
+int sl__sim_register(
+        void *self, const void *data, uint64_t n_bytes, void **ret_impl, sl_error *reterr)
+{
+    sl__sim *s = self;
+    sl__mutex_lock(&s->queue.lock);
+    int r = sl__sim_enter(s, SL__SIM_REGISTER, reterr);
+    if (r == 0 && overlaps_range(s, data, n_bytes)) {
+        r = sl__fail(reterr, SL_EEXIST, "sim: this memory is registered already");
+    }
+    sl__mutex_unlock(&s->queue.lock);
+    if (r < 0) {
+        return r;
+    }
+    return add_range(s, (sl__sim_range){.data = data, .n_bytes = n_bytes}, ret_impl, reterr);
+}
