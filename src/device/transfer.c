@@ -51,10 +51,7 @@ typedef struct pass {
 
 static size_t default_threads(void)
 {
-    size_t n = sl__n_cpus() / 2;
-    if (n < 1) {
-        return 1;
-    }
+    size_t n = sl__n_cpus();
     return n < MAX_DEFAULT_THREADS ? n : MAX_DEFAULT_THREADS;
 }
 

@@ -59,7 +59,7 @@ typedef struct sl__transfer_opts {
     sl__route route;    /* 0 = SL__ROUTE_AUTO */
     size_t n_slots;     /* 0 = 16 */
     size_t slot_bytes;  /* 0 = 4 MiB */
-    size_t n_threads;   /* 0 = half the processors, at most 16 */
+    size_t n_threads;   /* 0 = one for each processor, at most 16 */
     bool is_threadless; /* the thread of the run fills the slots itself */
     sl__read_fn read;   /* NULL = sl_map_pread */
     void *read_ud;
