@@ -5,6 +5,7 @@
 #include "test_support.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "base/mem.h"
 #include "device/sim.h"
 #include "device/transfer_walk.h"
+#include "os/os_thread.h"
 
 enum {
     N_SLICES = 6,
@@ -616,6 +618,51 @@ static void test_cancel_at_every_place(void **state)
     }
 }
 
+typedef struct canceller {
+    atomic_bool is_cancelled;
+    uint64_t after_ns;
+} canceller;
+
+static void cancel_later(void *ud)
+{
+    canceller *c = ud;
+    sl__sleep_ns(c->after_ns);
+    atomic_store(&c->is_cancelled, true);
+}
+
+static bool ask_flag(void *ud)
+{
+    return atomic_load(&((canceller *)ud)->is_cancelled);
+}
+
+/* Another thread cancels at some moment; whichever it is, the run ends and leaves nothing behind. */
+static void test_cancel_by_another_thread_at_any_moment(void **state)
+{
+    fixture *f = *state;
+    uint32_t seed = 11;
+    size_t n_ended[2] = {0, 0};
+    open_all(f, false);
+    sl__transfer *transfer = create(f, SL__ROUTE_PREAD, 2);
+    for (int i = 0; i < 150; i++) {
+        canceller c = {.after_ns = 0};
+        sl__thread thread = {0};
+        sl_error err = {0};
+        seed = seed * 1664525u + 1013904223u;
+        c.after_ns = (seed >> 16) % 800 * 1000;
+        const sl__transfer_hooks hooks = {.is_cancelled = ask_flag, .ud = &c};
+        clear_buffers(f);
+        assert_ok(sl__thread_start(&thread, "canceller", cancel_later, &c, &err), &err);
+        int r = sl__transfer_run(transfer, f->slices, N_SLICES, &hooks, &err);
+        sl__thread_join(&thread);
+        assert_true(r == 0 || r == SL_ECANCELLED);
+        check_quiet(f);
+        n_ended[r == 0]++;
+    }
+    print_message("150 runs, %zu of them cancelled\n", n_ended[0]);
+    check_works(f, transfer);
+    free_transfer(f, &transfer);
+}
+
 static void test_a_file_that_shrinks_is_an_error_on_every_route(void **state)
 {
     fixture *f = *state;
@@ -722,6 +769,7 @@ int main(void)
             TEST(test_a_device_that_is_lost_at_any_call_ends_the_run),
             TEST(test_of_several_failures_the_first_is_told),
             TEST(test_cancel_at_every_place),
+            TEST(test_cancel_by_another_thread_at_any_moment),
             TEST(test_a_file_that_shrinks_is_an_error_on_every_route),
             TEST(test_pieces_outside_their_file_or_buffer_are_refused),
             TEST(test_nothing_needs_a_thread),
