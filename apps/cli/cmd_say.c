@@ -5,8 +5,6 @@
  * and appears under its name only when it is complete. An interrupt ends the speech at the next node of the
  * graph: what was spoken until then is a valid, shorter file.
  */
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +12,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "commands.h"
+#include "interrupt.h"
 #include "npy.h"
 #include "os/os_clock.h"
 #include "os/os_process.h"
@@ -100,6 +99,15 @@ static const opt_rule rules[] = {
         {OPT_EXCLUDES, "codes-in", "voice"},
         {OPT_EXCLUDES, "codes-in", "ref-audio"},
         {OPT_EXCLUDES, "codes-in", "codes-out"},
+        {OPT_EXCLUDES, "codes-in", "seed"},
+        {OPT_EXCLUDES, "codes-in", "temperature"},
+        {OPT_EXCLUDES, "codes-in", "top-p"},
+        {OPT_EXCLUDES, "codes-in", "top-k"},
+        {OPT_EXCLUDES, "codes-in", "greedy"},
+        {OPT_EXCLUDES, "codes-in", "max-frames"},
+        {OPT_EXCLUDES, "codes-in", "min-frames"},
+        {OPT_EXCLUDES, "codes-in", "segment"},
+        {OPT_EXCLUDES, "codes-in", "allow-control-tokens"},
         {OPT_REQUIRES, "ref-audio", "ref-text"},
         {OPT_REQUIRES, "ref-text", "ref-audio"},
         {OPT_REQUIRES, "save-voice", "ref-audio"},
@@ -136,42 +144,24 @@ typedef struct say_run {
     sl_error err; /* of a callback */
 } say_run;
 
-/* Set by the handler: the one thing that a handler may do. */
-static volatile sig_atomic_t was_interrupted;
-
-static void on_interrupt(int number)
-{
-    (void)number;
-    was_interrupted = 1;
-}
-
 static bool should_stop(void *ud)
 {
     (void)ud;
-    return was_interrupted != 0;
-}
-
-/* The first interrupt ends the speech in order, the second one the program. What nohup or a shell's background
- * job ignores stays ignored. */
-static void catch_interrupts(void)
-{
-    const struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        struct sigaction old;
-        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) {
-            (void)sigaction(numbers[i], &action, NULL);
-        }
-    }
+    return interrupt_seen();
 }
 
 static void log_line(void *ud, sl_log_level level, const char *msg)
 {
     say_run *run = ud;
     bool wanted = run->opts->verbose || (level <= SL_LOG_WARN && !run->opts->quiet);
-    if (wanted) {
-        tty_progress_clear(&run->progress);
-        fprintf(stderr, "sluice say: %s: %s\n", sl_log_level_name(level), msg);
+    if (!wanted) {
+        return;
+    }
+    tty_progress_clear(&run->progress);
+    if (level == SL_LOG_WARN) {
+        report_warning("say", "%s", msg);
+    } else {
+        fprintf(stderr, "sluice say: %s\n", msg);
     }
 }
 
@@ -209,7 +199,7 @@ static int take_samples(void *ud, const float *samples, size_t n)
         return 1;
     }
     show_progress(run);
-    return was_interrupted != 0;
+    return interrupt_seen();
 }
 
 static int take_frame(void *ud, const int32_t *codes)
@@ -228,15 +218,19 @@ static int take_frame(void *ud, const int32_t *codes)
     return 0;
 }
 
+/* By --format, else by the extension; a name without one, or with one of no known format, gives WAV. */
 static s2_audio_format choose_format(const say_opts *opts, const opt_result *line)
 {
     s2_audio_format format = S2_AUDIO_WAV;
     if (opt_given(line, "format")) {
         return (s2_audio_format)opts->format;
     }
-    const char *dot = opts->output ? strrchr(opts->output, '.') : NULL;
-    if (dot) {
-        (void)s2_audio_format_parse(dot + 1, &format);
+    const char *slash = strrchr(opts->output, '/');
+    const char *dot = strrchr(slash ? slash : opts->output, '.');
+    if (dot && !s2_audio_format_parse(dot + 1, &format) && !opts->quiet) {
+        char quoted[64];
+        report_warning("say", "--output ends in '%s', which names no format; writing wav",
+                sl__quote(quoted, sizeof quoted, dot, strlen(dot)));
     }
     return format;
 }
@@ -291,17 +285,13 @@ static int speak(say_run *run, const say_input *in, sl_error *reterr)
 }
 
 /* Speaks or decodes; then completes the files, or none of them. */
-static int make_audio(say_run *run, const opt_result *line, const say_input *in, sl_error *reterr)
+static int make_audio(say_run *run, const say_input *in, sl_error *reterr)
 {
     const say_opts *opts = run->opts;
-    int r = open_output(run, line, reterr);
-    if (r < 0) {
-        return r;
-    }
     run->speak_ns = sl__now_ns();
-    r = in->codes ? s2_engine_decode(run->engine, in->codes, in->n_codes_frames, take_samples, run,
-                            &run->report.stats, reterr)
-                  : speak(run, in, reterr);
+    int r = in->codes ? s2_engine_decode(run->engine, in->codes, in->n_codes_frames, take_samples,
+                                run, &run->report.stats, reterr)
+                      : speak(run, in, reterr);
     tty_progress_clear(&run->progress);
     if (r == 0 && run->err.code < 0) {
         *reterr = run->err;
@@ -330,34 +320,6 @@ static uint64_t any_seed(void)
     return x >> 32;
 }
 
-static int check_line(const say_opts *opts, const opt_result *line)
-{
-    bool has_text = line->n_operands > 0 || opts->file;
-    if (!opts->model) {
-        return report_usage("say", "no model; name one with -m MODEL.gguf");
-    }
-    if (line->n_operands > 0 && opts->file) {
-        return report_usage("say", "TEXT and --file contradict each other; give one of them");
-    }
-    if (opts->codes_in && has_text) {
-        return report_usage("say", "TEXT and --codes-in contradict each other; give one of them");
-    }
-    if (!has_text && !opts->codes_in && !opts->save_voice) {
-        return report_usage("say", "nothing to say; give TEXT, -f FILE or '-'");
-    }
-    if (!has_text && !opts->codes_in && (opts->output || opts->codes_out)) {
-        return report_usage("say", "nothing to say into the output; give TEXT, -f FILE or '-'");
-    }
-    if ((has_text || opts->codes_in) && !opts->output && !opts->codes_out) {
-        return report_usage("say", "no output; name one with -o FILE or -o -");
-    }
-    if (opts->min_frames > opts->max_frames) {
-        return report_usage("say", "--min-frames %d is above --max-frames %d", opts->min_frames,
-                opts->max_frames);
-    }
-    return OPT_RUN;
-}
-
 static int open_engine(say_run *run, sl_error *reterr)
 {
     const say_opts *opts = run->opts;
@@ -383,13 +345,16 @@ static int run_command(say_run *run, const opt_result *line, say_input *in, sl_e
     if (r == 0) {
         r = open_engine(run, reterr);
     }
+    if (r == 0) {
+        r = open_output(run, line, reterr);
+    }
     uint64_t voice_begin_ns = sl__now_ns();
     if (r == 0) {
         r = say_read_voice(opts, run->engine, in, reterr);
     }
     run->report.voice_ns = sl__now_ns() - voice_begin_ns;
     if (r == 0 && (in->text || in->codes)) {
-        r = make_audio(run, line, in, reterr);
+        r = make_audio(run, in, reterr);
     }
     run->report.wall_ns = sl__now_ns() - run->begin_ns;
     if (r == 0 && opts->stats) {
@@ -407,7 +372,7 @@ int cmd_say(int argc, char **argv)
 
     int status = opt_parse(&cmd_say_table, argc, argv, &opts, &line);
     if (status == OPT_RUN) {
-        status = check_line(&opts, &line);
+        status = say_check_line(&opts, &line);
     }
     if (status != OPT_RUN) {
         return status;
@@ -415,7 +380,7 @@ int cmd_say(int argc, char **argv)
     say_run run = {.opts = &opts, .begin_ns = sl__now_ns()};
     run.report.seed = opt_given(&line, "seed") ? opts.seed : any_seed();
     tty_progress_init(&run.progress, stderr, opts.quiet);
-    catch_interrupts();
+    interrupt_catch();
 
     int r = run_command(&run, &line, &in, &err);
     tty_progress_clear(&run.progress);
@@ -425,7 +390,7 @@ int cmd_say(int argc, char **argv)
         if (run.report.n_samples > 0 && !opts.quiet) {
             say_print_summary(&run.report, opts.output ? opts.output : opts.codes_out);
         }
-        status = was_interrupted ? sl_err_exit_status(SL_ECANCELLED) : 0;
+        status = interrupt_seen() ? sl_err_exit_status(SL_ECANCELLED) : 0;
     }
     s2_audio_writer_abort(&run.writer);
     s2_engine_close(&run.engine);

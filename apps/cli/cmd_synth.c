@@ -7,6 +7,8 @@
 #include "base/status.h"
 #include "commands.h"
 #include "engine/model/synth.h"
+#include "file_roles.h"
+#include "interrupt.h"
 #include "os/os_clock.h"
 #include "report.h"
 
@@ -49,10 +51,10 @@ static const char *const preset_names[] = {"s2-pro", "tiny", NULL};
         .name = (n), .short_name = (s), .kind = OPT_STR, .offset = offsetof(synth_opts, field),    \
         .arg = (a), .help = (h), .def = (d)                                                        \
     }
-#define SIZE(n, field, h, hi)                                                                      \
+#define SIZE(n, field, h, lo, hi)                                                                  \
     {                                                                                              \
         .name = (n), .kind = OPT_I32, .offset = offsetof(synth_opts, field), .arg = "N",           \
-        .help = (h), .min = 1, .max = (hi)                                                         \
+        .help = (h), .min = (lo), .max = (hi)                                                      \
     }
 
 static const opt_def defs[] = {
@@ -80,25 +82,25 @@ static const opt_def defs[] = {
                 .arg = "N",
                 .help = "Seed of the noise.",
                 .def = "1"},
-        SIZE("dim", dim, "Width of the slow AR.", 65536),
-        SIZE("layers", layers, "Layers of the slow AR.", 512),
-        SIZE("heads", heads, "Query heads of both ARs.", 1024),
-        SIZE("kv-heads", kv_heads, "KV heads of both ARs.", 1024),
-        SIZE("head-dim", head_dim, "Width of a head of both ARs.", 1024),
-        SIZE("ffn", ffn, "Width of the slow AR's feed-forward.", 262144),
-        SIZE("fast-dim", fast_dim, "Width of the fast AR.", 65536),
-        SIZE("fast-layers", fast_layers, "Layers of the fast AR.", 512),
-        SIZE("fast-ffn", fast_ffn, "Width of the fast AR's feed-forward.", 262144),
-        SIZE("vocab", vocab, "Text and semantic tokens together.", 1 << 22),
-        SIZE("codebooks", codebooks, "Codes of a frame.", S2_MAX_CODEBOOKS),
-        SIZE("codebook-size", codebook_size, "Entries of an AR codebook.", 1 << 18),
-        SIZE("context", context, "Columns of prompt and speech that fit.", 1 << 22),
-        SIZE("latent", latent, "Width of the codec's latents.", 8192),
-        SIZE("encoder-dim", encoder_dim, "Channels of the first encoder stage.", 1024),
-        SIZE("decoder-dim", decoder_dim, "Channels of the first decoder stage.", 8192),
-        SIZE("codec-layers", codec_layers, "Layers of the codec's transformers.", 128),
-        SIZE("window", window, "Window of the quantizer's transformers, in frames.", 65536),
-        SIZE("sample-rate", sample_rate, "Sample rate in Hz.", 384000),
+        SIZE("dim", dim, "Width of the slow AR.", 1, 65536),
+        SIZE("layers", layers, "Layers of the slow AR.", 1, 512),
+        SIZE("heads", heads, "Query heads of both ARs.", 1, 1024),
+        SIZE("kv-heads", kv_heads, "KV heads of both ARs.", 1, 1024),
+        SIZE("head-dim", head_dim, "Width of a head of both ARs.", 1, 1024),
+        SIZE("ffn", ffn, "Width of the slow AR's feed-forward.", 1, 262144),
+        SIZE("fast-dim", fast_dim, "Width of the fast AR.", 1, 65536),
+        SIZE("fast-layers", fast_layers, "Layers of the fast AR.", 1, 512),
+        SIZE("fast-ffn", fast_ffn, "Width of the fast AR's feed-forward.", 1, 262144),
+        SIZE("vocab", vocab, "Text and semantic tokens together.", 1, 1 << 22),
+        SIZE("codebooks", codebooks, "Codes of a frame.", 2, S2_MAX_CODEBOOKS),
+        SIZE("codebook-size", codebook_size, "Entries of an AR codebook.", 2, 1 << 18),
+        SIZE("context", context, "Columns of prompt and speech that fit.", 16, 1 << 22),
+        SIZE("latent", latent, "Width of the codec's latents.", 1, 8192),
+        SIZE("encoder-dim", encoder_dim, "Channels of the first encoder stage.", 1, 1024),
+        SIZE("decoder-dim", decoder_dim, "Channels of the first decoder stage.", 1, 8192),
+        SIZE("codec-layers", codec_layers, "Layers of the codec's transformers.", 1, 64),
+        SIZE("window", window, "Window of the quantizer's transformers, in frames.", 1, 2048),
+        SIZE("sample-rate", sample_rate, "Sample rate in Hz.", 1000, 384000),
 };
 
 const opt_command cmd_synth_table = {
@@ -165,13 +167,21 @@ static char *tokenizer_path(const char *output)
     return path;
 }
 
-static int write_both(const synth_opts *o, const s2_synth_opts *s, sl_error *reterr)
+/* *ret_status: OPT_RUN, or the status to exit with because the line was refused. */
+static int write_both(
+        const synth_opts *o, const s2_synth_opts *s, int *ret_status, sl_error *reterr)
 {
     char quoted[256];
     char *tokenizer = o->tokenizer_out ? sl__strndup(o->tokenizer_out, strlen(o->tokenizer_out))
                                        : tokenizer_path(o->output);
     if (!tokenizer) {
         return sl__fail_nomem(reterr, strlen(o->output), "a path");
+    }
+    const file_role roles[] = {{"--output", o->output, true}, {"--tokenizer-out", tokenizer, true}};
+    *ret_status = file_roles_check("synth", roles, 2);
+    if (*ret_status != OPT_RUN) {
+        sl__free(tokenizer);
+        return SL_OK;
     }
     uint64_t begin_ns = sl__now_ns();
     int r = s2_synth_write(s, o->output, reterr);
@@ -210,9 +220,14 @@ int cmd_synth(int argc, char **argv)
         return report_usage("synth", "--codec-type '%s', need f16 or f32", o.codec_type);
     }
     apply_sizes(&o, &s.hp);
+    interrupt_catch();
+    s.should_stop = interrupt_seen;
     int r = s2_synth_complete(&s, &err);
     if (r == 0) {
-        r = write_both(&o, &s, &err);
+        r = write_both(&o, &s, &status, &err);
     }
-    return r < 0 ? report_error("synth", &err) : 0;
+    if (r < 0) {
+        return report_error("synth", &err);
+    }
+    return status == OPT_RUN ? 0 : status;
 }

@@ -52,6 +52,9 @@ typedef struct say_input {
 
 void say_input_done(say_input *in);
 
+/* What the option table cannot say. Returns OPT_RUN, or the status to exit with after one line. */
+int say_check_line(const say_opts *opts, const opt_result *line);
+
 /* Text from the operand, a file or standard input; none if only a voice is saved or codes are decoded. */
 int say_read_text(const say_opts *opts, const opt_result *line, say_input *in,
         sl_error *reterr) SL_MUST_CHECK;

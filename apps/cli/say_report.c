@@ -92,6 +92,5 @@ void say_print_summary(const say_report *report, const char *output)
             sl__quote(quoted, sizeof quoted, output, strlen(output)), audio_seconds(report),
             seconds(report->stats.total_ns), real_time_factor(report),
             seconds(report->first_audio_ns), (double)sl__process_rss().peak_bytes / 1e6,
-            (unsigned long long)report->seed,
-            report->stats.end == S2_END_LIMIT ? ", cut off by --max-frames" : "");
+            (unsigned long long)report->seed, report->stats.end == S2_END_LIMIT ? ", cut off" : "");
 }

@@ -28,7 +28,7 @@ typedef enum s2_audio_format {
 } s2_audio_format;
 
 const char *s2_audio_format_name(s2_audio_format format); /* "wav", ... */
-/* False if the name is none of them. */
+/* False if the name is none of them; case does not matter. */
 bool s2_audio_format_parse(const char *name, s2_audio_format *ret_format);
 
 /* Samples and their rate. Zeroed memory is empty. */

@@ -77,6 +77,8 @@ int sl__code_from_errno(int os_errno)
     case EPERM:
     case EROFS:
         return SL_EACCES;
+    case EINTR: /* only handlers of a wish to stop are installed without SA_RESTART */
+        return SL_ECANCELLED;
     case ENOMEM:
         return SL_ENOMEM;
     case ENOSPC:

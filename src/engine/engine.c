@@ -98,12 +98,19 @@ static void warn_coarse_types(const s2_engine *e)
 
 int s2_engine_open(const s2_engine_opts *opts, s2_engine **ret_engine, sl_error *reterr)
 {
-    uint32_t n_threads = opts->n_threads ? opts->n_threads : sl__n_cpus();
+    uint32_t n_cpus = sl__n_cpus();
+    uint32_t n_threads = opts->n_threads ? opts->n_threads : n_cpus;
     s2_engine *e = sl__alloc(1, sizeof *e);
     if (!e) {
         return sl__fail_nomem(reterr, sizeof *e, "an engine");
     }
     e->log = opts->log;
+    if (n_threads > n_cpus) {
+        /* ggml's threads wait for each other by spinning: more of them than processors stand still. */
+        sl__log(&e->log, SL_LOG_WARN, "%u threads asked for, %u processors: using %u", n_threads,
+                n_cpus, n_cpus);
+        n_threads = n_cpus;
+    }
     int r = sl_model_open(opts->model_path, &e->model, reterr);
     if (r == 0) {
         r = s2_hparams_read(e->model, &e->hp, reterr);

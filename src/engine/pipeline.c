@@ -10,6 +10,7 @@
  * Every frame is decoded as it is made, one at a time in every mode, so that samples do not depend on
  * whether anybody listens.
  */
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -23,6 +24,13 @@
 
 /* Nobody speaks this many letters a second: speech that ends sooner than its letters take was cut short. */
 #define MAX_LETTERS_PER_SECOND 60
+
+/* And nobody says a word in less than three frames. */
+#define MIN_WORD_FRAMES 3
+
+/* Columns of prompt and speech that a byte of text needs at most, usually; and those of a message around it. */
+#define COLUMNS_PER_BYTE   4
+#define COLUMNS_OF_MESSAGE 64
 
 /*
  * Columns of earlier messages that a piece may see. Beyond, only the last piece is kept: the voice goes on from
@@ -41,6 +49,7 @@ typedef struct job {
     char *text; /* cleaned */
     size_t text_bytes;
     char **batches; /* pieces of tagged text; NULL otherwise */
+    size_t n_batches;
     s2_segments segments;
     sl_span *pieces;
     size_t n_pieces;
@@ -101,7 +110,8 @@ static uint32_t least_frames(const s2_engine *e, sl_span text)
         n_letters += is_letter && !in_tag;
     }
     uint64_t per_frame = (uint64_t)MAX_LETTERS_PER_SECOND * e->hp.codec.frame_samples;
-    return (uint32_t)(n_letters * e->hp.codec.sample_rate / per_frame) + (n_letters > 0);
+    uint32_t by_letters = (uint32_t)(n_letters * e->hp.codec.sample_rate / per_frame);
+    return n_letters > 0 ? by_letters + MIN_WORD_FRAMES : 0;
 }
 
 static int cut_pieces(job *j, sl_error *reterr)
@@ -128,30 +138,21 @@ static int cut_pieces(job *j, sl_error *reterr)
         j->keeps_history = opts->n_voices == 0;
         return SL_OK;
     }
-    j->pieces = sl__alloc(n_batches, sizeof *j->pieces);
+    j->n_batches = n_batches;
+    j->pieces = sl__alloc(n_batches + 1, sizeof *j->pieces);
     if (!j->pieces) {
-        s2_batches_free(j->batches, n_batches);
-        j->batches = NULL;
         return sl__fail_nomem(reterr, n_batches * sizeof *j->pieces, "a list of pieces");
     }
-    for (size_t i = 0; i < n_batches; i++) {
-        j->pieces[i] = (sl_span){j->batches[i], strlen(j->batches[i])};
+    /* The original drops what stands before the first speaker tag; here it is a piece of its own. */
+    size_t n_lead = 0;
+    if (s2_find_speaker_tag(j->text, j->text_bytes, &n_lead) > 0 && !is_blank(j->text, n_lead)) {
+        j->pieces[j->n_pieces++] = (sl_span){j->text, n_lead};
     }
-    j->n_pieces = n_batches;
+    for (size_t i = 0; i < n_batches; i++) {
+        j->pieces[j->n_pieces++] = (sl_span){j->batches[i], strlen(j->batches[i])};
+    }
     j->keeps_history = true;
     return SL_OK;
-}
-
-/* The original speaks nothing that stands before the first speaker tag; nobody expects that. */
-static void warn_dropped_text(const job *j)
-{
-    size_t at = 0;
-    char quoted[80];
-    if (s2_find_speaker_tag(j->text, j->text_bytes, &at) > 0 && !is_blank(j->text, at)) {
-        sl__log(&j->e->log, SL_LOG_WARN,
-                "text before the first speaker tag is not spoken: \"%s\"; give it a tag",
-                sl__quote(quoted, sizeof quoted, j->text, at));
-    }
 }
 
 static int prepare_text(job *j, sl_error *reterr)
@@ -164,7 +165,6 @@ static int prepare_text(job *j, sl_error *reterr)
     if (is_blank(j->text, j->text_bytes)) {
         return sl__fail(reterr, SL_EINVAL, "text: nothing to speak, need at least one character");
     }
-    warn_dropped_text(j);
     return cut_pieces(j, reterr);
 }
 
@@ -219,6 +219,16 @@ static int begin_prompt(job *j, sl_error *reterr)
     return r == 0 ? need_prefix(j, reterr) : r;
 }
 
+static int check_samples(const job *j, sl_error *reterr)
+{
+    for (size_t i = 0; i < j->e->hp.codec.frame_samples; i++) {
+        if (!isfinite(j->samples[i])) {
+            return sl__fail(reterr, SL_EINVAL, "the codec made a sample that is not a number");
+        }
+    }
+    return SL_OK;
+}
+
 /* Remembers a frame for the history and hands codes and samples out. 1 = a callback wants to stop. */
 static int hand_out(job *j, uint32_t i_frame, sl_error *reterr)
 {
@@ -237,6 +247,9 @@ static int hand_out(job *j, uint32_t i_frame, sl_error *reterr)
     if (r == 0) {
         r = sl_model_check(e->model, reterr);
     }
+    if (r == 0) {
+        r = check_samples(j, reterr);
+    }
     if (r < 0) {
         return r;
     }
@@ -247,6 +260,17 @@ static int hand_out(job *j, uint32_t i_frame, sl_error *reterr)
     stop |= opts->on_samples &&
             opts->on_samples(opts->ud, j->samples, e->hp.codec.frame_samples) != 0;
     return stop ? 1 : 0;
+}
+
+/* Numbers that are none come from broken weights: the file is to blame, and is named. */
+static int blame_model(const job *j, int r, sl_error *reterr)
+{
+    if (r != SL_EINVAL || !reterr) {
+        return r;
+    }
+    sl_error what = *reterr;
+    return sl__fail(
+            reterr, SL_EFORMAT, "%s: broken weights: %s", sl_model_path(j->e->model), what.msg);
 }
 
 static void note_memory(job *j)
@@ -277,6 +301,9 @@ static int speak_piece(job *j, size_t i_piece, sl_error *reterr)
     j->stats->n_prompt_columns += n_columns - n_shared;
     r = s2_session_begin(&j->session, j->sampler, j->prompt.columns, n_columns, n_shared,
             min_frames, j->opts->max_frames, j->stats, reterr);
+    if (r < 0) {
+        return r;
+    }
     while (r == 0) {
         r = s2_session_next(&j->session, j->frame, reterr);
         if (r <= 0) {
@@ -286,13 +313,14 @@ static int speak_piece(job *j, size_t i_piece, sl_error *reterr)
     }
     note_memory(j);
     if (r != 0) {
-        return r;
+        return blame_model(j, r, reterr);
     }
     if (j->session.end == S2_END_LIMIT) {
         j->stats->end = S2_END_LIMIT;
         sl__log(&e->log, SL_LOG_WARN,
-                "piece %zu of %zu reached the limit of %u frames and is cut off", i_piece + 1,
-                j->n_pieces, j->session.n_frames);
+                "piece %zu of %zu is cut off after %u frames, the limit of %s", i_piece + 1,
+                j->n_pieces, j->session.n_frames,
+                j->session.max_frames < j->opts->max_frames ? "the model's context" : "max frames");
     }
     if (j->session.n_frames == 0) {
         return sl__fail(reterr, SL_EINTERNAL,
@@ -320,13 +348,21 @@ static int append_answer(job *j, sl_error *reterr)
     return r;
 }
 
+/* Says if piece i and its speech fit behind the prompt as it is. */
+static bool has_room(const job *j, size_t i)
+{
+    size_t n = j->prompt.n_columns;
+    size_t need = COLUMNS_OF_MESSAGE + COLUMNS_PER_BYTE * j->pieces[i].n;
+    return n <= MAX_HISTORY_COLUMNS && need <= j->e->hp.n_ctx && n <= j->e->hp.n_ctx - need;
+}
+
 /* Makes the prompt that piece i > 0 is added to. */
 static int continue_prompt(job *j, size_t i, sl_error *reterr)
 {
     s2_engine *e = j->e;
     s2_control control = j->opts->allow_control_tokens ? S2_CONTROL_PARSE : S2_CONTROL_AS_TEXT;
     int r = j->keeps_history ? append_answer(j, reterr) : SL_OK;
-    if (r < 0 || (j->keeps_history && j->prompt.n_columns <= MAX_HISTORY_COLUMNS)) {
+    if (r < 0 || (j->keeps_history && has_room(j, i))) {
         return r;
     }
     j->prompt.n_columns = e->n_prefix;
@@ -336,6 +372,9 @@ static int continue_prompt(job *j, size_t i, sl_error *reterr)
         r = s2_prompt_add_user(&e->layout, last.p, last.n, control, &j->prompt, reterr);
         if (r == 0) {
             r = append_answer(j, reterr);
+        }
+        if (r == 0 && !has_room(j, i)) {
+            j->prompt.n_columns = e->n_prefix;
         }
     }
     return r;
@@ -397,7 +436,7 @@ static int prepare_job(job *j, sl_error *reterr)
 static void job_done(job *j)
 {
     if (j->batches) {
-        s2_batches_free(j->batches, j->n_pieces);
+        s2_batches_free(j->batches, j->n_batches);
         sl__free(j->pieces);
     }
     s2_segments_done(&j->segments);

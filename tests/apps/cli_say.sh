@@ -77,12 +77,27 @@ say greedy_and_temperature 2 "sluice say: --greedy and --temperature contradict 
 say voice_and_ref 2 "sluice say: --voice and --ref-audio contradict each other*$usage" --voice a --ref-audio b --ref-text c hi
 say ref_without_text 2 "sluice say: --ref-audio has no effect without --ref-text$usage" --ref-audio b hi
 say two_texts 2 "sluice say: 'there' is one TEXT too many*$usage" hello there
+cp $model "$scratch/model.gguf"
+for out in "$scratch/model.gguf" "$scratch/./model.gguf"; do
+    check output_is_model 2 '' '*--model and --output are the same file*' say -m "$scratch/model.gguf" -t $tokenizer -o "$out" hi
+done
+check_that model_is_still_there cmp -s $model "$scratch/model.gguf"
+say output_is_text 2 '*the text and --output are the same file*' -f "$scratch/text" -o "$scratch/text"
+say output_is_stats 2 '*--output and --stats are the same file*' -o "$wav" --stats "$wav" hi
+say two_streams 2 '*--output and --codes-out are the same file*' -o - --codes-out - hi
+say stats_nowhere 1 '*--stats */none/s.json: its folder*' -o "$wav" --stats "$scratch/none/s.json" hi
+say codes_and_seed 2 '*--codes-in and --seed contradict*' --codes-in "$scratch/codes.npy" --seed 1 -o "$wav"
+say upper_case_extension 0 '' -q -o "$scratch/x.MP3" hi
+check_that mp3_is_no_wav [ "$(head -c 4 "$scratch/x.MP3")" != RIFF ]
+say unknown_extension 0 '*warning: --output ends in*.xyz*writing wav*' -o "$scratch/x.xyz" hi
+say text_before_the_first_tag 0 '' -q --stats "$scratch/stats.json" -o "$wav" 'Hello. <|speaker:0|>Hi.'
+check_that text_before_the_first_tag_is_spoken grep -q '"segments":2' "$scratch/stats.json"
 say bad_rate '[12]' '*5 Hz*' --sample-rate 5 -o "$wav" hi
 
 # A termination (as an interrupt, which background jobs of a shell ignore) leaves a valid, shorter file and status 130; one before the first sound leaves nothing.
 interrupt_after() {
     rm -f "$wav"
-    "$SLUICE_PROGRAM" say -q -m $model -t $tokenizer --threads 1 --min-frames 1000000 --max-frames 1000000 -o "$wav" hi &
+    "$SLUICE_PROGRAM" say -q -m $model -t $tokenizer --threads 1 --segment 60 -f "$scratch/book" -o "$wav" &
     pid=$!
     sleep "$1"
     kill -TERM "$pid"
@@ -90,6 +105,9 @@ interrupt_after() {
     wait "$pid" || status=$?
     [ "$status" = 130 ]
 }
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do printf 'One more sentence of a book that has no end. '; done >"$scratch/page"
+for _ in 1 2 3 4 5 6 7 8 9 10; do cat "$scratch/page" "$scratch/page" "$scratch/page" "$scratch/page"; done >"$scratch/chapter"
+cat "$scratch/chapter" "$scratch/chapter" "$scratch/chapter" "$scratch/chapter" >"$scratch/book"
 check_that interrupt_ends_with_130 interrupt_after 1
 check_that interrupted_file_is_whole [ "$(($(wc -c <"$wav") % 64))" = 44 ]
 check_that nothing_else_remains [ -z "$(find "$scratch" -name '.*' -type f)" ]

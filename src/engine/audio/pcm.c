@@ -1,5 +1,6 @@
 /* Small facts of samples and formats; nothing here does input or output. */
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "s2/audio.h"
@@ -20,7 +21,7 @@ const char *s2_audio_format_name(s2_audio_format format)
 bool s2_audio_format_parse(const char *name, s2_audio_format *ret_format)
 {
     for (unsigned i = 0; i < S2_AUDIO_FORMAT_COUNT; i++) {
-        if (strcmp(name, format_names[i]) == 0) {
+        if (strcasecmp(name, format_names[i]) == 0) {
             *ret_format = (s2_audio_format)i;
             return true;
         }

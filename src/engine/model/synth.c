@@ -93,6 +93,14 @@ int s2_synth_complete(s2_synth_opts *opts, sl_error *reterr)
         return sl__fail(reterr, SL_EINVAL, "vocabulary of %u, need at least %u for %u codes",
                 hp->n_vocab, 256 + 34 + hp->codebook_size + 2, hp->codebook_size);
     }
+    const s2_ar_hparams *ars[] = {&hp->slow, &hp->fast};
+    for (size_t i = 0; i < 2; i++) {
+        if (ars[i]->n_head % ars[i]->n_head_kv != 0 || ars[i]->head_dim % 2 != 0) {
+            return sl__fail(reterr, SL_EINVAL,
+                    "%u heads of %u share %u KV heads, need a divisor and an even width",
+                    ars[i]->n_head, ars[i]->head_dim, ars[i]->n_head_kv);
+        }
+    }
     hp->semantic_begin = (int32_t)(hp->n_vocab - hp->codebook_size - 2);
     hp->semantic_end = hp->semantic_begin + (int32_t)hp->codebook_size - 1;
     hp->has_fast_project_in = hp->fast.n_embd != hp->slow.n_embd;
@@ -295,6 +303,10 @@ static int write_all(const s2_synth_opts *opts, sl__gguf_writer *w, const s2_syn
     }
     s2_rng_seed(&places, opts->seed + 1);
     for (size_t i = 0; i < list->n && r == 0; i++) {
+        if (opts->should_stop && opts->should_stop()) {
+            r = sl__fail(reterr, SL_ECANCELLED, "stopped");
+            break;
+        }
         r = write_tensor(w, &cache, &list->items[i], s2_rng_u32(&places), reterr);
     }
     if (r == 0) {

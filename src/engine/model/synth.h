@@ -22,6 +22,8 @@ typedef struct s2_synth_opts {
     uint32_t ar_type; /* ggml type of the AR's matrices; its vectors are F32 for F32, else F16 */
     uint32_t codec_type; /* F16 or F32 */
     uint64_t seed;
+    bool (*should_stop)(
+            void); /* asked while writing; true ends it with SL_ECANCELLED. NULL = never */
 } s2_synth_opts;
 
 /* The sizes of S2 Pro, AR Q8_0, codec F16: 5.6 GB. */

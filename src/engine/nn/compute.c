@@ -2,12 +2,34 @@
 
 #include <string.h>
 
+#include "os/os_thread.h"
+
+static void do_nothing(void *ud)
+{
+    (void)ud;
+}
+
+/* ggml ends the process if a thread cannot be started, so one is tried first; most limits show here. */
+static int try_thread(sl_error *reterr)
+{
+    sl__thread thread = {0};
+    int r = sl__thread_start(&thread, "sluice-try", do_nothing, NULL, reterr);
+    sl__thread_join(&thread);
+    return r;
+}
+
 int s2_compute_init(s2_compute *compute, int n_threads, sl_error *reterr)
 {
     memset(compute, 0, sizeof *compute);
     if (n_threads < 1 || n_threads > GGML_MAX_N_THREADS) {
         return sl__fail(
                 reterr, SL_EINVAL, "threads: %d, need 1 to %d", n_threads, GGML_MAX_N_THREADS);
+    }
+    if (n_threads > 1) {
+        int r = try_thread(reterr);
+        if (r < 0) {
+            return r;
+        }
     }
     compute->n_threads = n_threads;
     compute->backend = ggml_backend_cpu_init();

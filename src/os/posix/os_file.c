@@ -47,10 +47,11 @@ static ssize_t read_some(int fd, char *buf, size_t n)
         if (got >= 0) {
             return got;
         }
-        if (errno == EAGAIN) {
-            struct pollfd p = {.fd = fd, .events = POLLIN};
-            poll(&p, 1, -1);
-        } else if (errno != EINTR) {
+        if (errno != EAGAIN) {
+            return -errno;
+        }
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        if (poll(&p, 1, -1) < 0) {
             return -errno;
         }
     }

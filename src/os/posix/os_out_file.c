@@ -87,8 +87,8 @@ static int write_all(int fd, const char *data, size_t n, int64_t offset)
             offset += offset < 0 ? 0 : done;
         } else if (errno == EAGAIN) {
             struct pollfd p = {.fd = fd, .events = POLLOUT};
-            poll(&p, 1, -1);
-        } else if (errno != EINTR) {
+            os_errno = poll(&p, 1, -1) < 0 ? errno : 0;
+        } else {
             os_errno = errno;
         }
     }
