@@ -40,10 +40,10 @@ typedef struct sl_populate_file {
     bool is_charged_only; /* somebody else populates it (MAP_POPULATE): it costs budget and nothing else */
 } sl_populate_file;
 
-/* Zeroed memory is: no budget, as many threads as help, windows of 64 MiB, nobody asks. */
+/* Zeroed memory is: no budget, one thread, windows of 64 MiB, nobody asks. */
 typedef struct sl_populate_opts {
     uint64_t budget_bytes; /* sampled before the files were mapped (sl_ram_budget_read) */
-    unsigned n_threads;    /* 1 to 4; 0 = by the processors */
+    unsigned n_threads;    /* 1 to 4; 0 = 1, the fastest where a single disk was measured */
     uint64_t window_bytes; /* 0 = 64 MiB, which is also the most */
     /*
      * Not NULL: the budget of the machine is derived again with these between windows, and population stops when

@@ -22,6 +22,19 @@
 
 const sl__populate_calls sl__populate_system = {sl__os_populate, sl__os_read_ahead, sl__os_touch};
 
+/*
+ * The kernel reads ahead of what is touched: fast, and in large pieces of memory, but past the end of a range too,
+ * into a lazy tensor. So the last part of a range, longer than two read-aheads of any usual disk, is asked for
+ * exactly before anything in it is touched: then there is nothing left to read ahead.
+ */
+#define TAIL_BYTES (UINT64_C(32) << 20)
+
+/* One piece of work. */
+typedef struct piece {
+    sl_range bytes;
+    uint64_t range_end; /* of the range that it is a part of */
+} piece;
+
 /* One file while its windows are handed out. */
 typedef struct job {
     sl__populate_run *run;
@@ -36,7 +49,7 @@ typedef struct job {
 } job;
 
 /* The next window of at most n_bytes; false if there is none or somebody stopped. */
-static bool take_window(job *j, uint64_t n_bytes, sl_range *ret)
+static bool take_window(job *j, uint64_t n_bytes, piece *ret)
 {
     bool is_there = false;
     sl__mutex_lock(&j->lock);
@@ -44,7 +57,7 @@ static bool take_window(job *j, uint64_t n_bytes, sl_range *ret)
         const sl_range *range = &j->pages->items[j->i_range];
         uint64_t begin = range->begin + j->offset;
         uint64_t n = range->end - begin < n_bytes ? range->end - begin : n_bytes;
-        *ret = (sl_range){begin, begin + n};
+        *ret = (piece){{begin, begin + n}, range->end};
         j->offset += n;
         if (begin + n == range->end) {
             j->i_range++;
@@ -118,41 +131,56 @@ static int explain(const job *j, int os_error, sl_range window, sl_error *reterr
                              os_error == -EIO ? "disk error" : "memory error");
 }
 
-static int populate_window(const job *j, sl_range window, sl_error *reterr)
+/* Asks for all of the range's tail as soon as a window reaches into it. */
+static void ask_for_tail(const job *j, const piece *w)
+{
+    uint64_t cached = 0;
+    uint64_t begin = w->range_end > TAIL_BYTES ? w->range_end - TAIL_BYTES : 0;
+    begin = begin > w->bytes.begin ? begin : w->bytes.begin;
+    if (w->bytes.end <= begin) {
+        return;
+    }
+    int r = sl_page_cache_cached(j->map, begin, w->range_end, &cached, NULL);
+    if (r < 0 || cached < w->range_end - begin) {
+        j->run->calls->read_ahead(sl__map_os(j->map), begin, w->range_end);
+    }
+}
+
+static int populate_window(const job *j, const piece *w, sl_error *reterr)
 {
     const sl__os_map *map = sl__map_os(j->map);
-    /* Else a fault reads on beyond the end of the range, into a lazy tensor. */
-    j->run->calls->read_ahead(map, window.begin, window.end);
+    ask_for_tail(j, w);
     if (!atomic_load(&j->run->is_unknown_call)) {
-        int r = call_populate(j->run, map, window);
+        int r = call_populate(j->run, map, w->bytes);
         if (r != -EINVAL && r != -ENOSYS) {
-            return r < 0 ? explain(j, r, window, reterr) : 0;
+            return r < 0 ? explain(j, r, w->bytes, reterr) : 0;
         }
         atomic_store(&j->run->is_unknown_call, true);
     }
-    j->run->calls->touch(map, window.begin, window.end);
+    j->run->calls->read_ahead(map, w->bytes.begin, w->bytes.end);
+    j->run->calls->touch(map, w->bytes.begin, w->bytes.end);
     return sl_map_check(j->map, reterr);
 }
 
 /* Takes windows until there are none; before each one, stops(j) may stop all. */
 static void work(job *j, bool (*stops)(job *j))
 {
-    sl_range window;
+    piece w;
     uint64_t n_bytes = FIRST_WINDOW_BYTES;
     uint64_t most = j->run->window_bytes;
     for (;;) {
         n_bytes = n_bytes < most ? n_bytes : most;
-        if ((stops && stops(j)) || !take_window(j, n_bytes, &window)) {
+        if ((stops && stops(j)) || !take_window(j, n_bytes, &w)) {
             return;
         }
         sl_error err = {0};
         uint64_t start_ns = sl__now_ns();
-        int r = populate_window(j, window, &err);
+        int r = populate_window(j, &w, &err);
         if (r < 0) {
             stop(j, r, &err);
             return;
         }
-        atomic_fetch_add(&j->run->done_bytes, window.end - window.begin);
+        atomic_fetch_add(&j->run->done_bytes, w.bytes.end - w.bytes.begin);
         if (sl__now_ns() - start_ns < QUICK_NS) {
             n_bytes *= 2;
         }

