@@ -24,6 +24,8 @@ typedef struct walk {
     size_t n_files;          /* limit files that could be read */
     bool has_stat;
     uint64_t own_cache; /* inactive clean file cache of the innermost group that says it */
+    uint64_t own_limit; /* version 1: the smallest limit of it and of all above, 0 = not said */
+    uint64_t min_limit; /* the smallest limit seen */
 } walk;
 
 /* What the names are in each version. Several statistics: the first that is there counts. */
@@ -106,6 +108,7 @@ static uint64_t read_cache(walk *w, const char *folder)
         if (!w->has_stat) {
             w->has_stat = true;
             w->own_cache = less(inactive, unclean);
+            (void)sl__stat_find(text, "hierarchical_memory_limit", 0, &w->own_limit);
         }
         sl__derive_value(w->d, path,
                 "clean file cache: inactive and active, less dirty and being written", clean);
@@ -171,6 +174,7 @@ static void add_limit(walk *w, group *g, const char *name, sl_ram_bound_kind kin
         read_group(w, g);
         bound.used_bytes = g->used;
         bound.reclaimable_bytes = g->clean;
+        w->min_limit = bound.limit_bytes < w->min_limit ? bound.limit_bytes : w->min_limit;
         sl__derive_bound(w->d, &bound, path);
     }
     sl__free(path);
@@ -206,6 +210,31 @@ static void look_at_group(walk *w, const char *folder)
     }
 }
 
+/*
+ * In a container the groups above the mount cannot be seen, but version 1 says in memory.stat what the smallest
+ * limit of all of them is. How much they use stays unknown; our own group uses at least its part of it.
+ */
+static void add_hidden_limit(walk *w, const char *folder)
+{
+    uint64_t ceiling = w->unlimited_from > 0 ? w->unlimited_from : UINT64_C(1) << 62;
+    if (w->own_limit == 0 || w->own_limit >= w->min_limit || w->own_limit >= ceiling) {
+        return;
+    }
+    group g = {.folder = folder};
+    char *path = path_of(w, folder, "memory.stat");
+    if (path) {
+        sl__derive_value(w->d, path,
+                "hierarchical_memory_limit: a group above, which cannot be seen from here",
+                w->own_limit);
+        read_group(w, &g);
+        sl_ram_bound bound = {.kind = SL_RAM_CGROUP_V1, .limit_bytes = w->own_limit};
+        bound.used_bytes = g.used;
+        bound.reclaimable_bytes = g.clean;
+        sl__derive_bound(w->d, &bound, path);
+    }
+    sl__free(path);
+}
+
 /* From our group up to the mount point. */
 static void walk_up(walk *w, const sl__cgroup_place *place)
 {
@@ -225,6 +254,11 @@ static void walk_up(walk *w, const sl__cgroup_place *place)
         }
         folder[n] = '\0';
         look_at_group(w, folder);
+    }
+    if (w->is_v1 && w->n_files > 0) {
+        snprintf(folder, strlen(place->point) + strlen(place->below) + 1, "%s%s", place->point,
+                place->below);
+        add_hidden_limit(w, folder);
     }
     sl__free(folder);
 }
@@ -248,8 +282,8 @@ static void look_at_places(walk *w, sl_span mountinfo, sl_span path)
 
 uint64_t sl__derive_cgroups(sl__derive *d, uint64_t total_bytes)
 {
-    walk v2 = {.d = d};
-    walk v1 = {.d = d, .is_v1 = true, .unlimited_from = total_bytes};
+    walk v2 = {.d = d, .min_limit = UINT64_MAX};
+    walk v1 = {.d = d, .is_v1 = true, .unlimited_from = total_bytes, .min_limit = UINT64_MAX};
     walk *const walks[] = {&v2, &v1};
     sl_span groups = {0};
     sl_span mounts = {0};

@@ -415,6 +415,31 @@ static void test_use_of_version_1(void **state)
     fake_expect(m, 10 * GIB, 6 * GIB);
 }
 
+/* A pod's limit above a container that has none of its own: only memory.stat tells. */
+static void test_a_limit_above_the_mount(void **state)
+{
+    fake_machine *m = *state;
+    fake_groups(m, "2:memory:/pods/a/c\n",
+            "1 2 3:4 /pods/a/c /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
+    fake_put(m, V1 "/memory.limit_in_bytes", "9223372036854771712\n");
+    fake_put(m, V1 "/memory.usage_in_bytes", "1073741824\n");
+    fake_put(m, V1 "/memory.stat", "hierarchical_memory_limit 4294967296\ntotal_inactive_file 0\n");
+    assert_string_equal(fake_expect(m, 4 * GIB, 3 * GIB), V1 "/memory.stat");
+    assert_non_null(fake_line(m, "cannot be seen"));
+    /* No news: the limit of our own group, or none at all. */
+    fake_put(m, V1 "/memory.limit_in_bytes", "4294967296\n");
+    assert_string_equal(fake_expect(m, 4 * GIB, 3 * GIB), V1 "/memory.limit_in_bytes");
+    assert_int_equal(m->budget.n_bounds, 2);
+    fake_put(m, V1 "/memory.limit_in_bytes", "9223372036854771712\n");
+    static const char *const none[] = {"hierarchical_memory_limit 9223372036854771712\n",
+            "hierarchical_memory_limit 68719476736\n", "hierarchical_memory_limit 0\n",
+            "hierarchical_memory_limit x\n", "hierarchical_memory_limit 99999999999999999999\n"};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        fake_put(m, V1 "/memory.stat", none[i]);
+        fake_expect_unbounded(m);
+    }
+}
+
 static void test_absurd_use(void **state)
 {
     fake_machine *m = *state;
@@ -495,6 +520,7 @@ int main(void)
             CASE(test_G2_24_memory_high_below_memory_max),
             CASE(test_G2_24_the_soft_limit_is_advisory),
             CASE(test_use_of_version_1),
+            CASE(test_a_limit_above_the_mount),
             CASE(test_absurd_use),
             CASE(test_files_of_proc_that_are_missing_or_cut),
             CASE(test_a_line_of_a_megabyte),
