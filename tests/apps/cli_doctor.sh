@@ -70,10 +70,10 @@ check no_number 2 '' "sluice doctor: *--ram*" doctor --ram much
 # The JSON is JSON, whatever a name holds.
 if command -v python3 >"$scratch/which"; then
     lay_out
-    put /proc/self/cgroup '0::/q"uo\\te\n'
+    put /proc/self/cgroup '0::/q"uo\\xy\n'
     put /proc/self/mountinfo "$v2"
-    mkdir -p "$root/sys/fs/cgroup/q\"uo\\te"
-    printf 4294967296 >"$root/sys/fs/cgroup/q\"uo\\te/memory.max"
+    mkdir -p "$root/sys/fs/cgroup/q\"uo\\xy"
+    printf 4294967296 >"$root/sys/fs/cgroup/q\"uo\\xy/memory.max"
     check quoted 0 '*"limit_bytes":4294967296,*' '' doctor --sysroot "$root" --json
     check_that quoted_is_json python3 -m json.tool "$scratch/out" "$scratch/pretty"
 fi
