@@ -177,7 +177,7 @@ SL_API int sl_lease_tensor(sl_lease *lease, size_t i_unit, const sl_tensor *tens
 /* Asks for a unit to be loaded when nobody needs the worker and the memory. Never evicts. */
 SL_API void sl_residency_prefetch(sl_residency *residency, size_t i_unit);
 
-/* Asks for a unit to leave as soon as no lease and no waiting request holds it. */
+/* Asks for a unit to leave as soon as no lease and no waiting request holds it. A later request takes it back. */
 SL_API void sl_residency_evict(sl_residency *residency, size_t i_unit);
 
 /* Waits until no worker has anything to do. Errors: SL_ECANCELLED. */

@@ -81,6 +81,24 @@ static void test_eviction_waits_for_the_last_lease(void **state)
     rig_close(&g);
 }
 
+static void test_a_request_takes_an_order_to_leave_back(void **state)
+{
+    (void)state;
+    rig g;
+    sl_error err = {0};
+    sl_lease *second = NULL;
+    size_t unit = 0;
+    rig_open(&g, &model, &(rig_opts){0});
+    expect_acquired(&g, 0);
+    sl_residency_evict(g.r, 0);
+    assert_ok(sl_lease_acquire(g.r, &unit, 1, false, NULL, &second, &err), &err);
+    sl_lease_release(&second);
+    rig_release(&g, 0);
+    assert_int_equal(rig_settle(&g), 0);
+    assert_int_equal(rig_state(&g, 0), SL_UNIT_RESIDENT);
+    rig_close(&g);
+}
+
 static void test_G3_02_only_a_lease_gives_a_pointer_and_each_load_an_epoch(void **state)
 {
     (void)state;
@@ -514,6 +532,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_a_unit_is_loaded_leased_and_evicted),
             cmocka_unit_test(test_eviction_waits_for_the_last_lease),
+            cmocka_unit_test(test_a_request_takes_an_order_to_leave_back),
             cmocka_unit_test(test_G3_02_only_a_lease_gives_a_pointer_and_each_load_an_epoch),
             cmocka_unit_test(test_short_memory_evicts_what_nobody_holds),
             cmocka_unit_test(test_a_request_gets_all_units_or_none),

@@ -199,6 +199,41 @@ static void test_a_device_may_want_more_room_than_bytes(void **state)
     sl__unit_layout_done(&l);
 }
 
+static void test_tensors_in_place_lie_in_whole_ranges_of_their_file(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= N_SEEDS; seed++) {
+        uint64_t s = seed * 0x9E3779B97F4A7C15u + 1;
+        tensors t = {.n = 0, .file_bytes = rp_below(&s, 10000)};
+        uint64_t begin = t.file_bytes;
+        sl_error err = {0};
+        sl__unit_layout l;
+        size_t n = (size_t)rp_below(&s, N_MAX);
+        for (size_t i = 0; i < n; i++) {
+            add(&t, "t", rp_below(&s, 4) ? rp_below(&s, 3000) : 0);
+            t.tensor[i].i_file = i > n / 2;
+        }
+        sl__unit_limits limits = {.device_name = "host",
+                .alignment = 1,
+                .max_alloc_bytes = 8192 + rp_below(&s, 9000)};
+        assert_ok(sl__unit_lay_in_place("u", t.list, t.n, &limits, &l, &err), &err);
+        assert_int_equal(l.n_bytes, 0);
+        assert_int_equal(l.n_slices, 0);
+        assert_int_equal(l.n_file_bytes, t.file_bytes - begin);
+        for (size_t i = 0; i < t.n; i++) {
+            const sl__placed_tensor *p = sl__unit_find(&l, t.list[i]);
+            assert_int_equal(p == NULL, t.info[i].n_bytes == 0);
+            const sl__unit_piece *range = p ? &l.pieces[p->i_buffer] : NULL;
+            assert_true(!p || range->i_file == t.tensor[i].i_file);
+            assert_true(!p || range->file_offset + p->offset == t.info[i].offset);
+            assert_true(!p || p->offset + t.info[i].n_bytes <= range->n_bytes);
+            assert_true(!p || (range->file_offset % 4096 == 0 &&
+                                      range->n_bytes <= limits.max_alloc_bytes));
+        }
+        sl__unit_layout_done(&l);
+    }
+}
+
 static void test_every_failing_allocation_is_clean(void **state)
 {
     (void)state;
@@ -233,6 +268,7 @@ int main(void)
             cmocka_unit_test(test_G3_04_nothing_to_allocate_is_no_failure),
             cmocka_unit_test(test_a_tensor_given_twice_is_refused),
             cmocka_unit_test(test_a_device_may_want_more_room_than_bytes),
+            cmocka_unit_test(test_tensors_in_place_lie_in_whole_ranges_of_their_file),
             cmocka_unit_test(test_every_failing_allocation_is_clean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
