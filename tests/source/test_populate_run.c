@@ -130,8 +130,8 @@ static void test_a_long_range_ends_where_it_ends(void **state)
 {
     fixture *x = *state;
     page_file_close(&x->f);
-    page_file_open(&x->f, UINT64_C(112) << 20);
-    add(x, 0, (80u << 20) / PAGE);
+    page_file_open(&x->f, UINT64_C(72) << 20);
+    add(x, 0, (48u << 20) / PAGE);
     for (unsigned n_threads = 1; n_threads <= 4; n_threads += 3) {
         page_file_drop(&x->f);
         x->opts.n_threads = n_threads;
