@@ -8,11 +8,11 @@
 
 #define MAX_SECONDS 2.0
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     s2_audio audio = {0};
     sl_error err = {0};
-    int r = s2_audio_decode(data, n, "input", MAX_SECONDS, &audio, &err);
+    int r = s2_audio_decode(data, size, "input", MAX_SECONDS, &audio, &err);
     if (r < 0) {
         if (err.code != r || err.msg[0] == '\0') {
             abort();

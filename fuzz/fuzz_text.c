@@ -30,7 +30,7 @@ static void check_pieces(const char *text, size_t n, const s2_segments *pieces)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = NULL;
     size_t n_text = 0;
@@ -38,14 +38,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     size_t n_batches = 0;
     s2_segments pieces = {0};
     sl_error err = {0};
-    int r = s2_text_normalize((const char *)data, n, &text, &n_text, &err);
+    int r = s2_text_normalize((const char *)data, size, &text, &n_text, &err);
     if (r < 0) {
-        if (err.code != SL_EINVAL || sl__utf8_valid_prefix((const char *)data, n) == n) {
+        if (err.code != SL_EINVAL || sl__utf8_valid_prefix((const char *)data, size) == size) {
             abort();
         }
         return 0;
     }
-    size_t max_bytes = n > 0 ? 1 + data[0] : 0;
+    size_t max_bytes = size > 0 ? 1 + data[0] : 0;
     if (s2_text_segment(text, n_text, max_bytes / 2, max_bytes, &pieces, &err) < 0 ||
             s2_text_batches(text, n_text, max_bytes, &batches, &n_batches, &err) < 0) {
         abort();

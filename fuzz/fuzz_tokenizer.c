@@ -6,14 +6,14 @@
 
 #include "engine/text/tokenizer.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char text[] =
             "It's 42.\n\n  caf\xc3\xa9 e\xcc\x81 <|im_end|> \xe4\xbd\xa0\xe5\xa5\xbd";
     s2_tokenizer *tokenizer = NULL;
     s2_tokens tokens = {0};
     sl_error err = {0};
-    int r = s2_tokenizer_open_text((const char *)data, n, "input", &tokenizer, &err);
+    int r = s2_tokenizer_open_text((const char *)data, size, "input", &tokenizer, &err);
     if (r < 0) {
         if (err.code != r || err.msg[0] == '\0') {
             abort();

@@ -12,6 +12,13 @@
 
 #include "base/utf8.h"
 
+#ifdef __clang_analyzer__
+#undef sl__fail
+#undef sl__fail_at
+#undef sl__fail_os
+#undef sl__fail_nomem
+#endif
+
 typedef struct code_row {
     int code;
     const char *name;

@@ -35,6 +35,21 @@ int sl__code_from_errno(int os_errno);
 /* "out of memory: needed N bytes for WHAT". Returns SL_ENOMEM. */
 int sl__fail_nomem(sl_error *reterr, size_t n_bytes, const char *what);
 
+#ifdef __clang_analyzer__
+/* Tells the analyzer what every caller relies on: the result is negative. */
+static inline int sl__negative(int code)
+{
+    if (code >= 0) {
+        __builtin_unreachable();
+    }
+    return code;
+}
+#define sl__fail(...)       sl__negative((sl__fail)(__VA_ARGS__))
+#define sl__fail_at(...)    sl__negative((sl__fail_at)(__VA_ARGS__))
+#define sl__fail_os(...)    sl__negative((sl__fail_os)(__VA_ARGS__))
+#define sl__fail_nomem(...) sl__negative((sl__fail_nomem)(__VA_ARGS__))
+#endif
+
 /*
  * Writes `text` (length-counted, any bytes) into `buf` for a message: valid printable UTF-8 stays, every
  * other byte becomes \xNN, and a text that is too long ends in "...". Always terminates; returns `buf`.

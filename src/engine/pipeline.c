@@ -296,11 +296,15 @@ static int speak_piece(job *j, size_t i_piece, sl_error *reterr)
     if (r < 0) {
         return r;
     }
-    uint32_t n_columns = (uint32_t)j->prompt.n_columns;
-    uint32_t n_shared = s2_slow_ar_n_past(e->slow);
-    j->stats->n_prompt_columns += n_columns - n_shared;
-    r = s2_session_begin(&j->session, j->sampler, j->prompt.columns, n_columns, n_shared,
-            min_frames, j->opts->max_frames, j->stats, reterr);
+    const s2_session_start start = {
+            .columns = j->prompt.columns,
+            .n_columns = (uint32_t)j->prompt.n_columns,
+            .n_shared = s2_slow_ar_n_past(e->slow),
+            .min_frames = min_frames,
+            .max_frames = j->opts->max_frames,
+    };
+    j->stats->n_prompt_columns += start.n_columns - start.n_shared;
+    r = s2_session_begin(&j->session, j->sampler, &start, j->stats, reterr);
     if (r < 0) {
         return r;
     }

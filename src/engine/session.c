@@ -42,29 +42,28 @@ void s2_session_done(s2_session *s)
     memset(s, 0, sizeof *s);
 }
 
-int s2_session_begin(s2_session *s, s2_sampler *sampler, const int32_t *columns, uint32_t n_columns,
-        uint32_t n_shared, uint32_t min_frames, uint32_t max_frames, s2_stats *stats,
-        sl_error *reterr)
+int s2_session_begin(s2_session *s, s2_sampler *sampler, const s2_session_start *start,
+        s2_stats *stats, sl_error *reterr)
 {
     uint32_t height = 1 + s->hp->n_codebooks;
-    if (n_columns >= s->hp->n_ctx) {
+    if (start->n_columns >= s->hp->n_ctx) {
         return sl__fail(reterr, SL_ELIMIT,
                 "prompt of %u columns leaves no room in the model's context of %u: shorten the "
                 "text or the reference",
-                n_columns, s->hp->n_ctx);
+                start->n_columns, s->hp->n_ctx);
     }
-    uint32_t n_room = s->hp->n_ctx - n_columns;
+    uint32_t n_room = s->hp->n_ctx - start->n_columns;
     s->sampler = sampler;
     s->stats = stats;
     s->n_frames = 0;
-    s->min_frames = min_frames;
-    s->max_frames = max_frames < n_room ? max_frames : n_room;
+    s->min_frames = start->min_frames;
+    s->max_frames = start->max_frames < n_room ? start->max_frames : n_room;
     s->is_ended = false;
-    s2_slow_ar_rewind(s->slow, n_shared);
+    s2_slow_ar_rewind(s->slow, start->n_shared);
 
     uint64_t begin_ns = sl__now_ns();
-    int r = s2_slow_ar_eval(s->slow, columns + (size_t)n_shared * height, n_columns - n_shared, 0,
-            s->logits, s->hidden, reterr);
+    int r = s2_slow_ar_eval(s->slow, start->columns + (size_t)start->n_shared * height,
+            start->n_columns - start->n_shared, 0, s->logits, s->hidden, reterr);
     stats->prefill_ns += sl__now_ns() - begin_ns;
     return r;
 }

@@ -42,14 +42,22 @@ int s2_session_init(s2_session *s, const s2_hparams *hp, s2_slow_ar *slow, s2_fa
         sl_error *reterr) SL_MUST_CHECK;
 void s2_session_done(s2_session *s);
 
+/* Where a session begins. */
+typedef struct s2_session_start {
+    const int32_t *columns; /* the whole prompt */
+    uint32_t n_columns;
+    uint32_t n_shared; /* columns at its beginning that the slow AR holds already */
+    uint32_t min_frames;
+    uint32_t max_frames; /* clamped to what the context holds */
+} s2_session_start;
+
 /*
- * Begins: keeps the first n_shared positions of the slow AR (they hold the same columns already), evaluates
- * the rest of the prompt. `sampler` is borrowed. max_frames is clamped to what the context holds.
+ * Begins: keeps the shared positions of the slow AR and evaluates the rest of the prompt. `sampler` is
+ * borrowed, `start` is only read.
  * Errors: SL_ELIMIT (no room for a single frame), and those of s2_slow_ar_eval.
  */
-int s2_session_begin(s2_session *s, s2_sampler *sampler, const int32_t *columns, uint32_t n_columns,
-        uint32_t n_shared, uint32_t min_frames, uint32_t max_frames, s2_stats *stats,
-        sl_error *reterr) SL_MUST_CHECK;
+int s2_session_begin(s2_session *s, s2_sampler *sampler, const s2_session_start *start,
+        s2_stats *stats, sl_error *reterr) SL_MUST_CHECK;
 
 /*
  * Makes the next frame: returns 1 and the codes [n_codebooks], or 0 when the speech has ended (s->end

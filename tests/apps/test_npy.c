@@ -147,7 +147,7 @@ static int parse_header(const char *prefix, size_t n_prefix, const char *text, s
     size_t n_text = strlen(text);
     size_t at = n_prefix;
     memcpy(file, prefix, n_prefix);
-    memcpy(file + at, text, n_text);
+    memcpy(file + at, text, n_text); /* NOLINT(bugprone-not-null-terminated-result) */
     at += n_text;
     for (size_t j = 0; j < BOOKS; j++) {
         for (size_t t = 0; t < FRAMES; t++) {

@@ -197,10 +197,7 @@ static void test_options_may_follow_operands_and_end_at_two_dashes(void **state)
 static void test_G4_15_values_are_bytes(void **state)
 {
     static const char *const names[] = {"\xE6\xA8\xA1\xE5\x9E\x8B \xE2\x9A\x92\xEF\xB8\x8F/x.gguf",
-            "a\nb", "-dir/x", "~",
-            "bad\xff"
-            "byte",
-            " blank "};
+            "a\nb", "-dir/x", "~", "bad\377byte", " blank "};
     values v;
     opt_result r;
     (void)state;

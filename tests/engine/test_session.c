@@ -89,8 +89,10 @@ static int tear_down(void **state)
 static void begin(fixture *f, uint32_t n_shared, uint32_t min_frames, uint32_t max_frames)
 {
     sl_error err;
-    assert_ok(s2_session_begin(&f->session, f->sampler, f->prompt, f->n_columns, n_shared,
-                      min_frames, max_frames, &f->stats, &err),
+    assert_ok(
+            s2_session_begin(&f->session, f->sampler,
+                    &(s2_session_start){f->prompt, f->n_columns, n_shared, min_frames, max_frames},
+                    &f->stats, &err),
             &err);
 }
 
@@ -172,8 +174,9 @@ static void test_the_context_limits_frames(void **state)
     sl_error err = {0};
     for (uint32_t n = f->n_columns; n >= f->n_columns - 1; n--) {
         f->hp.n_ctx = n;
-        assert_int_equal(s2_session_begin(&f->session, f->sampler, f->prompt, f->n_columns, 0, 0,
-                                 100, &f->stats, &err),
+        assert_int_equal(
+                s2_session_begin(&f->session, f->sampler,
+                        &(s2_session_start){f->prompt, f->n_columns, 0, 0, 100}, &f->stats, &err),
                 SL_ELIMIT);
         assert_non_null(strstr(err.msg, "context"));
     }
@@ -188,8 +191,9 @@ static void test_bad_columns_leave_the_session_usable(void **state)
     int32_t kept = f->prompt[3 * (1 + N_BOOKS)];
     for (size_t i = 0; i < 3; i++) {
         f->prompt[3 * (1 + N_BOOKS)] = bad[i];
-        assert_int_equal(s2_session_begin(&f->session, f->sampler, f->prompt, f->n_columns, 0, 0,
-                                 100, &f->stats, &err),
+        assert_int_equal(
+                s2_session_begin(&f->session, f->sampler,
+                        &(s2_session_start){f->prompt, f->n_columns, 0, 0, 100}, &f->stats, &err),
                 SL_EINVAL);
         assert_non_null(strstr(err.msg, "column 3"));
     }
@@ -213,8 +217,9 @@ static void test_a_stop_is_an_error_that_leaves_no_trace(void **state)
     assert_int_equal(s2_session_next(&f->session, codes, &err), 1);
     s2_compute_set_stop(&f->compute, always, NULL);
     assert_int_equal(s2_session_next(&f->session, codes, &err), SL_ECANCELLED);
-    assert_int_equal(s2_session_begin(&f->session, f->sampler, f->prompt, f->n_columns, 0, 0, 100,
-                             &f->stats, &err),
+    assert_int_equal(
+            s2_session_begin(&f->session, f->sampler,
+                    &(s2_session_start){f->prompt, f->n_columns, 0, 0, 100}, &f->stats, &err),
             SL_ECANCELLED);
     s2_compute_set_stop(&f->compute, NULL, NULL);
     begin(f, 0, 0, 100);

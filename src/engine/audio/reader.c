@@ -231,7 +231,10 @@ static int decode_mpeg(parts *source, decoder *d, s2_audio *ret_audio, sl_error 
     source->n_body -= head.skip;
     source->head = head.bytes;
     source->n_head = head.n;
-    return decode_compressed(source, d, "MP3", ret_audio, reterr);
+    int r = decode_compressed(source, d, "MP3", ret_audio, reterr);
+    source->head = NULL;
+    source->n_head = 0;
+    return r;
 }
 
 static int decode_riff(parts *source, decoder *d, s2_audio *ret_audio, sl_error *reterr)

@@ -36,6 +36,13 @@ static void put_ar_keys(sl__gguf_writer *w, const s2_synth_opts *opts)
     for (size_t i = 0; i < sizeof u32s / sizeof u32s[0]; i++) {
         sl__gguf_put_u64(w, u32s[i].key, SL_GGUF_U32, u32s[i].v);
     }
+}
+
+static void put_ar_constants(sl__gguf_writer *w, const s2_synth_opts *opts)
+{
+    const s2_hparams *hp = &opts->hp;
+    const s2_ar_hparams *s = &hp->slow;
+    const s2_ar_hparams *f = &hp->fast;
     const struct {
         const char *key;
         float v;
@@ -131,5 +138,6 @@ static void put_codec_keys(sl__gguf_writer *w, const s2_codec_hparams *c)
 void s2_synth_put_keys(const s2_synth_opts *opts, sl__gguf_writer *w)
 {
     put_ar_keys(w, opts);
+    put_ar_constants(w, opts);
     put_codec_keys(w, &opts->hp.codec);
 }

@@ -101,7 +101,7 @@ static char *encode(const cp_list *list, size_t *ret_n_bytes)
 {
     char *text = list->n < SIZE_MAX / 4 ? sl__alloc(4 * list->n + 1, 1) : NULL;
     size_t n = 0;
-    for (size_t i = 0; text && i < list->n; i++) {
+    for (size_t i = 0; text && list->cps && i < list->n; i++) {
         n += (size_t)utf8proc_encode_char(list->cps[i], (utf8proc_uint8_t *)text + n);
     }
     *ret_n_bytes = n;

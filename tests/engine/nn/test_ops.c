@@ -161,7 +161,8 @@ static void test_rope_turns_neighbours(void **state)
     ggml_backend_tensor_get(out, y, 0, sizeof y);
     for (size_t i = 0; i < DIM * HEADS * N; i += 2) {
         double pair = (double)(i % DIM) / 2;
-        double angle = (double)positions[i / (DIM * HEADS)] * pow(1e4, -2.0 * pair / DIM);
+        size_t column = (size_t)i / (DIM * HEADS);
+        double angle = (double)positions[column] * pow(1e4, -2.0 * pair / DIM);
         double even = (double)b.values[0][i];
         double odd = (double)b.values[0][i + 1];
         /* ggml computes the angle in F32: 4000 radians are known to 2e-4. */
