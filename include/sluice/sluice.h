@@ -10,9 +10,11 @@
 #include "sluice/map.h"
 #include "sluice/model.h"
 #include "sluice/page_cache.h"
+#include "sluice/plan.h"
 #include "sluice/populate.h"
 #include "sluice/ram.h"
 #include "sluice/ranges.h"
+#include "sluice/residency.h"
 #include "sluice/span.h"
 
 #endif

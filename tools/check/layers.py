@@ -7,7 +7,7 @@ import tree
 PUBLIC = {
     "sluice/api.h": "base", "sluice/error.h": "base", "sluice/log.h": "base", "sluice/span.h": "base",
     "sluice/map.h": "source", "sluice/gguf.h": "source", "sluice/ranges.h": "source",
-    "sluice/model.h": "source", "sluice/ram.h": "source", "sluice/sluice.h": "device",
+    "sluice/model.h": "source", "sluice/ram.h": "source", "sluice/sluice.h": "residency",
     "sluice/page_cache.h": "source", "sluice/populate.h": "source",
     "sluice/device.h": "device", "sluice/ggml_device.h": "device",
     "sluice/plan.h": "residency", "sluice/residency.h": "residency",
