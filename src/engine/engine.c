@@ -98,7 +98,7 @@ static void warn_coarse_types(const s2_engine *e)
 
 int s2_engine_open(const s2_engine_opts *opts, s2_engine **ret_engine, sl_error *reterr)
 {
-    uint32_t n_cpus = sl__n_cpus();
+    uint32_t n_cpus = opts->n_threads == 1 ? 1 : sl__n_cpus();
     uint32_t n_threads = opts->n_threads ? opts->n_threads : n_cpus;
     s2_engine *e = sl__alloc(1, sizeof *e);
     if (!e) {

@@ -30,13 +30,16 @@ static void test_s16_gives_every_sample_back(void **state)
 
 static void test_format_names(void **state)
 {
-    static const char *const bad[] = {"", "WAV", "wave", "mp33", "m4a", "wav "};
+    static const char *const bad[] = {"", "wave", "mp33", "m4a", "wav "};
     (void)state;
     for (unsigned i = 0; i < S2_AUDIO_FORMAT_COUNT; i++) {
         s2_audio_format format = S2_AUDIO_FORMAT_COUNT;
         assert_true(s2_audio_format_parse(s2_audio_format_name((s2_audio_format)i), &format));
         assert_int_equal(format, i);
     }
+    s2_audio_format upper = S2_AUDIO_PCM;
+    assert_true(s2_audio_format_parse("FLAC", &upper));
+    assert_int_equal(upper, S2_AUDIO_FLAC);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         s2_audio_format format = S2_AUDIO_PCM;
         assert_false(s2_audio_format_parse(bad[i], &format));
