@@ -188,10 +188,13 @@ static int take_samples(void *ud, const float *samples, size_t n)
     if (run->report.n_samples == 0) {
         run->report.first_audio_ns = sl__now_ns() - run->begin_ns;
     }
-    uint64_t anon = sl__process_rss().anon_bytes;
     run->report.n_samples += n;
-    run->report.peak_anon_bytes =
-            anon > run->report.peak_anon_bytes ? anon : run->report.peak_anon_bytes;
+    /* A file of /proc is read for it, so only for those who want to know. */
+    if (run->opts->stats) {
+        uint64_t anon = sl__process_rss().anon_bytes;
+        run->report.peak_anon_bytes =
+                anon > run->report.peak_anon_bytes ? anon : run->report.peak_anon_bytes;
+    }
     if (run->writer && s2_audio_writer_write(run->writer, samples, n, &run->err) < 0) {
         return 1;
     }

@@ -4,7 +4,6 @@
  */
 #include "s2/engine.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -46,7 +46,8 @@ typedef struct job {
     const s2_speak_opts *opts;
     s2_stats *stats;
     uint64_t begin_ns;
-    char *text; /* cleaned */
+    s2_control control; /* what <|...|> in texts means */
+    char *text;         /* cleaned */
     size_t text_bytes;
     char **batches; /* pieces of tagged text; NULL otherwise */
     size_t n_batches;
@@ -201,7 +202,6 @@ static int need_prefix(job *j, sl_error *reterr)
 static int begin_prompt(job *j, sl_error *reterr)
 {
     const s2_speak_opts *opts = j->opts;
-    s2_control control = opts->allow_control_tokens ? S2_CONTROL_PARSE : S2_CONTROL_AS_TEXT;
     s2_reference *refs = sl__alloc(opts->n_voices, sizeof *refs);
     if (!refs) {
         return sl__fail_nomem(reterr, opts->n_voices * sizeof *refs, "references");
@@ -214,7 +214,7 @@ static int begin_prompt(job *j, sl_error *reterr)
                 .n_frames = opts->voices[i].n_frames,
         };
     }
-    int r = s2_prompt_begin(&j->e->layout, refs, opts->n_voices, control, &j->prompt, reterr);
+    int r = s2_prompt_begin(&j->e->layout, refs, opts->n_voices, j->control, &j->prompt, reterr);
     sl__free(refs);
     return r == 0 ? need_prefix(j, reterr) : r;
 }
@@ -288,11 +288,10 @@ static int speak_piece(job *j, size_t i_piece, sl_error *reterr)
 {
     s2_engine *e = j->e;
     sl_span piece = j->pieces[i_piece];
-    s2_control control = j->opts->allow_control_tokens ? S2_CONTROL_PARSE : S2_CONTROL_AS_TEXT;
     uint32_t least = least_frames(e, piece);
     uint32_t min_frames = j->opts->min_frames > least ? j->opts->min_frames : least;
 
-    int r = s2_prompt_add_user(&e->layout, piece.p, piece.n, control, &j->prompt, reterr);
+    int r = s2_prompt_add_user(&e->layout, piece.p, piece.n, j->control, &j->prompt, reterr);
     if (r < 0) {
         return r;
     }
@@ -364,7 +363,6 @@ static bool has_room(const job *j, size_t i)
 static int continue_prompt(job *j, size_t i, sl_error *reterr)
 {
     s2_engine *e = j->e;
-    s2_control control = j->opts->allow_control_tokens ? S2_CONTROL_PARSE : S2_CONTROL_AS_TEXT;
     int r = j->keeps_history ? append_answer(j, reterr) : SL_OK;
     if (r < 0 || (j->keeps_history && has_room(j, i))) {
         return r;
@@ -373,7 +371,7 @@ static int continue_prompt(job *j, size_t i, sl_error *reterr)
     s2_slow_ar_rewind(e->slow, e->n_prefix);
     if (j->keeps_history) {
         sl_span last = j->pieces[i - 1];
-        r = s2_prompt_add_user(&e->layout, last.p, last.n, control, &j->prompt, reterr);
+        r = s2_prompt_add_user(&e->layout, last.p, last.n, j->control, &j->prompt, reterr);
         if (r == 0) {
             r = append_answer(j, reterr);
         }
@@ -457,7 +455,13 @@ int s2_engine_speak(
         s2_engine *engine, const s2_speak_opts *opts, s2_stats *ret_stats, sl_error *reterr)
 {
     s2_stats stats = {0};
-    job j = {.e = engine, .opts = opts, .stats = &stats, .begin_ns = sl__now_ns()};
+    job j = {
+            .e = engine,
+            .opts = opts,
+            .stats = &stats,
+            .begin_ns = sl__now_ns(),
+            .control = opts->allow_control_tokens ? S2_CONTROL_PARSE : S2_CONTROL_AS_TEXT,
+    };
 
     int r = prepare_job(&j, reterr);
     if (r == 0) {
