@@ -8,15 +8,16 @@
 #include "sluice/populate.h"
 #include "suggest.h"
 
-#define ALL_UNITS ((1u << UNIT_NONE) - 1) /* without "none" */
+#define ALL_UNITS ((1u << S2_UNIT_NONE) - 1) /* without "none" */
 #define ALL_CODEC                                                                                  \
-    ((1u << UNIT_CODEC_ENCODER) | (1u << UNIT_CODEC_QUANTIZER) | (1u << UNIT_CODEC_DECODER))
+    ((1u << S2_UNIT_CODEC_ENCODER) | (1u << S2_UNIT_CODEC_QUANTIZER) |                             \
+            (1u << S2_UNIT_CODEC_DECODER))
 
 /* The units that a word stands for, 0 if it is none. */
 static unit_mask mask_of(const char *word, size_t n)
 {
-    for (int id = 0; id < UNIT_COUNT; id++) {
-        const char *name = unit_name((unit_id)id);
+    for (int id = 0; id < S2_UNIT_COUNT; id++) {
+        const char *name = s2_unit_name((s2_unit_id)id);
         if (strlen(name) == n && memcmp(name, word, n) == 0) {
             return 1u << id;
         }
@@ -28,8 +29,8 @@ static bool fail_unit(const char *command, const char *word, size_t n)
 {
     char quoted[80];
     suggest s = {.word = word, .n_bytes = n};
-    for (int id = 0; id < UNIT_COUNT; id++) {
-        suggest_offer(&s, unit_name((unit_id)id));
+    for (int id = 0; id < S2_UNIT_COUNT; id++) {
+        suggest_offer(&s, s2_unit_name((s2_unit_id)id));
     }
     sl__quote(quoted, sizeof quoted, word, n);
     if (s.best) {
@@ -108,9 +109,9 @@ void cache_models_close(cache_models *models)
 
 bool cache_has_units(const sl_model *model)
 {
-    bool is_codec_file = unit_is_codec_file(model);
+    bool is_codec_file = s2_unit_is_codec_file(model);
     for (uint64_t i = 0; i < sl_model_n_tensors(model); i++) {
-        if (unit_of(sl_model_tensor_at(model, i)->info->name, is_codec_file) != UNIT_NONE) {
+        if (s2_unit_of(sl_model_tensor_at(model, i)->info->name, is_codec_file) != S2_UNIT_NONE) {
             return true;
         }
     }
@@ -126,17 +127,17 @@ typedef struct filter {
 static bool wants(void *ud, const sl_tensor *tensor)
 {
     const filter *f = ud;
-    bool is_chosen = (f->mask & (1u << unit_of(tensor->info->name, f->is_codec_file))) != 0;
-    return is_chosen && (f->has_lazy || !unit_tensor_is_gathered(tensor->info));
+    bool is_chosen = (f->mask & (1u << s2_unit_of(tensor->info->name, f->is_codec_file))) != 0;
+    return is_chosen && (f->has_lazy || !s2_unit_is_gathered(tensor->info));
 }
 
 int cache_ranges(const sl_model *model, uint32_t i_file, const cache_choice *choice,
         sl_ranges *ret_ranges, sl_error *reterr)
 {
     filter f = {.mask = choice->mask, .has_lazy = choice->has_lazy};
-    f.is_codec_file = unit_is_codec_file(model);
+    f.is_codec_file = s2_unit_is_codec_file(model);
     if (!f.mask) {
-        f.mask = cache_has_units(model) ? ALL_UNITS : 1u << UNIT_NONE;
+        f.mask = cache_has_units(model) ? ALL_UNITS : 1u << S2_UNIT_NONE;
     }
     uint64_t lazy_over = choice->has_lazy ? UINT64_MAX : choice->lazy_over_bytes;
     return sl_populate_ranges(model, i_file, lazy_over, wants, &f, ret_ranges, reterr);

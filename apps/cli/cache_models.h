@@ -14,7 +14,7 @@
     "Units, separated by commas: embed, slow, fast, codec.encoder, codec.quantizer, "              \
     "codec.decoder, codec (all three), none (tensors of no unit)"
 
-/* A set of units: bit 1 << unit_id. */
+/* A set of units: bit 1 << s2_unit_id. */
 typedef unsigned unit_mask;
 
 /* Reads a list of units; false after one line about what is wrong. */

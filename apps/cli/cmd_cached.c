@@ -68,7 +68,7 @@ typedef struct unit_cells {
 } unit_cells;
 
 typedef struct cached_summary {
-    unit_cells units[UNIT_COUNT];
+    unit_cells units[S2_UNIT_COUNT];
     uint64_t n_bytes; /* of the files */
     uint64_t n_cached;
 } cached_summary;
@@ -176,7 +176,7 @@ static int summarize(
         const sl_model *model, marked_files *files, cached_summary *ret, sl_error *reterr)
 {
     model_summary units;
-    bool is_codec_file = unit_is_codec_file(model);
+    bool is_codec_file = s2_unit_is_codec_file(model);
     memset(ret, 0, sizeof *ret);
     for (uint32_t i = 0; i < sl_model_n_files(model); i++) {
         const sl_map *map = sl_model_map(model, i);
@@ -191,13 +191,13 @@ static int summarize(
         ret->n_cached += whole.n_cached;
     }
     unit_summarize(model, &units);
-    for (int id = 0; id < UNIT_COUNT; id++) {
+    for (int id = 0; id < S2_UNIT_COUNT; id++) {
         ret->units[id].n_bytes = units.units[id].n_bytes;
     }
     for (uint64_t i = 0; i < sl_model_n_tensors(model); i++) {
         const sl_tensor *t = sl_model_tensor_at(model, i);
         const unsigned char *marks = marks_of(files, sl_model_map(model, t->i_file));
-        add_tensor(&ret->units[unit_of(t->info->name, is_codec_file)], t->info, marks);
+        add_tensor(&ret->units[s2_unit_of(t->info->name, is_codec_file)], t->info, marks);
     }
     return 0;
 }
@@ -230,10 +230,10 @@ static void print_summary(const sl_model *model, const cached_summary *s)
     printf("%s: %s of %s cached (%.1f%%)\n", sl__quote(shown, sizeof shown, path, strlen(path)),
             byte_text(s->n_cached, text[0], sizeof text[0]),
             byte_text(s->n_bytes, text[1], sizeof text[1]), percent(s->n_cached, s->n_bytes));
-    for (int id = 0; id < UNIT_COUNT; id++) {
+    for (int id = 0; id < S2_UNIT_COUNT; id++) {
         const unit_cells *u = &s->units[id];
         if (u->n_bytes > 0) {
-            printf("  %-16s %10s of %10s %6.1f%%  %s\n", unit_name((unit_id)id),
+            printf("  %-16s %10s of %10s %6.1f%%  %s\n", s2_unit_name((s2_unit_id)id),
                     byte_text(u->n_cached, text[0], sizeof text[0]),
                     byte_text(u->n_bytes, text[1], sizeof text[1]),
                     percent(u->n_cached, u->n_bytes), bar(u, cells));
@@ -250,9 +250,9 @@ static int print_json(const sl_model *model, const cached_summary *s, sl_error *
     put_u64(&j, "cached_bytes", s->n_cached);
     sl__json_key(&j, "units");
     sl__json_object(&j);
-    for (int id = 0; id < UNIT_COUNT; id++) {
+    for (int id = 0; id < S2_UNIT_COUNT; id++) {
         if (s->units[id].n_bytes > 0) {
-            sl__json_key(&j, unit_name((unit_id)id));
+            sl__json_key(&j, s2_unit_name((s2_unit_id)id));
             sl__json_object(&j);
             put_u64(&j, "bytes", s->units[id].n_bytes);
             put_u64(&j, "cached_bytes", s->units[id].n_cached);

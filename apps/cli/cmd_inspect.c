@@ -48,8 +48,8 @@ const opt_command cmd_inspect_table = {
 static void warn_about_units(const model_summary *summary)
 {
     char warning[256];
-    for (int id = 0; id < UNIT_COUNT; id++) {
-        if (inspect_unit_warning((unit_id)id, &summary->units[id], warning, sizeof warning)) {
+    for (int id = 0; id < S2_UNIT_COUNT; id++) {
+        if (inspect_unit_warning((s2_unit_id)id, &summary->units[id], warning, sizeof warning)) {
             report_warning(cmd_inspect_table.name, "%s", warning);
         }
     }

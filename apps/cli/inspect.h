@@ -23,6 +23,7 @@ int inspect_print_json(
         const sl_model *model, const model_summary *summary, FILE *out, sl_error *reterr);
 
 /* Text of a warning about a unit, or NULL if there is none. Writes into `buf`. */
-const char *inspect_unit_warning(unit_id id, const unit_summary *unit, char *buf, size_t buf_bytes);
+const char *inspect_unit_warning(
+        s2_unit_id id, const unit_summary *unit, char *buf, size_t buf_bytes);
 
 #endif

@@ -96,7 +96,7 @@ static void put_tensor(sl__json *j, const sl_tensor *tensor, bool is_codec_file)
     put_u64(j, "bytes", info->n_bytes);
     put_u64(j, "file", tensor->i_file);
     put_u64(j, "offset", info->offset);
-    put_cstr(j, "unit", unit_name(unit_of(info->name, is_codec_file)));
+    put_cstr(j, "unit", s2_unit_name(s2_unit_of(info->name, is_codec_file)));
     put_bool(j, "zero_size", info->n_bytes == 0);
     put_bool(j, "lazy", unit_tensor_is_lazy(info));
     sl__json_end(j);
@@ -104,7 +104,7 @@ static void put_tensor(sl__json *j, const sl_tensor *tensor, bool is_codec_file)
 
 static void put_tensors(sl__json *j, const sl_model *model)
 {
-    bool is_codec_file = unit_is_codec_file(model);
+    bool is_codec_file = s2_unit_is_codec_file(model);
     sl__json_key(j, "tensors");
     sl__json_array(j);
     for (uint64_t i = 0; i < sl_model_n_tensors(model); i++) {
@@ -113,10 +113,10 @@ static void put_tensors(sl__json *j, const sl_model *model)
     sl__json_end(j);
 }
 
-static void put_unit(sl__json *j, unit_id id, const unit_summary *unit)
+static void put_unit(sl__json *j, s2_unit_id id, const unit_summary *unit)
 {
     sl__json_object(j);
-    put_cstr(j, "name", unit_name(id));
+    put_cstr(j, "name", s2_unit_name(id));
     put_u64(j, "tensors", unit->n_tensors);
     put_u64(j, "bytes", unit->n_bytes);
     put_u64(j, "lazy_tensors", unit->n_lazy);
@@ -138,16 +138,16 @@ static void put_units(sl__json *j, const model_summary *summary)
     char warning[256];
     sl__json_key(j, "units");
     sl__json_array(j);
-    for (int id = 0; id < UNIT_COUNT; id++) {
+    for (int id = 0; id < S2_UNIT_COUNT; id++) {
         if (summary->units[id].n_tensors > 0) {
-            put_unit(j, (unit_id)id, &summary->units[id]);
+            put_unit(j, (s2_unit_id)id, &summary->units[id]);
         }
     }
     sl__json_end(j);
     sl__json_key(j, "warnings");
     sl__json_array(j);
-    for (int id = 0; id < UNIT_COUNT; id++) {
-        if (inspect_unit_warning((unit_id)id, &summary->units[id], warning, sizeof warning)) {
+    for (int id = 0; id < S2_UNIT_COUNT; id++) {
+        if (inspect_unit_warning((s2_unit_id)id, &summary->units[id], warning, sizeof warning)) {
             sl__json_cstr(j, warning);
         }
     }

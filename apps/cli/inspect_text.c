@@ -116,7 +116,7 @@ static void print_tensor(const sl_tensor *tensor, bool is_codec_file, FILE *out)
     const sl_gguf_tensor *info = tensor->info;
     fprintf(out, "  %-56s %-6s %14" PRIu64 "  %-15s [",
             sl__quote(name, sizeof name, info->name.p, info->name.n), unit_type_name(info->type),
-            info->n_bytes, unit_name(unit_of(info->name, is_codec_file)));
+            info->n_bytes, s2_unit_name(s2_unit_of(info->name, is_codec_file)));
     for (uint32_t d = 0; d < info->n_dims; d++) {
         fprintf(out, "%s%" PRIu64, d > 0 ? ", " : "", info->ne[d]);
     }
@@ -126,7 +126,7 @@ static void print_tensor(const sl_tensor *tensor, bool is_codec_file, FILE *out)
 
 static void print_tensors(const sl_model *model, FILE *out)
 {
-    bool is_codec_file = unit_is_codec_file(model);
+    bool is_codec_file = s2_unit_is_codec_file(model);
     fprintf(out, "\nTensors (%" PRIu64 "): name, type, bytes, unit, shape\n",
             sl_model_n_tensors(model));
     for (uint64_t i = 0; i < sl_model_n_tensors(model); i++) {
@@ -134,10 +134,10 @@ static void print_tensors(const sl_model *model, FILE *out)
     }
 }
 
-static void print_unit(unit_id id, const unit_summary *unit, FILE *out)
+static void print_unit(s2_unit_id id, const unit_summary *unit, FILE *out)
 {
     char size[32];
-    fprintf(out, "  %-16s %7" PRIu64 " %15" PRIu64 " %11s ", unit_name(id), unit->n_tensors,
+    fprintf(out, "  %-16s %7" PRIu64 " %15" PRIu64 " %11s ", s2_unit_name(id), unit->n_tensors,
             unit->n_bytes, byte_text(unit->n_bytes, size, sizeof size));
     const char *separator = " ";
     for (uint32_t t = 0; t < UNIT_MAX_TYPES; t++) {
@@ -163,14 +163,15 @@ static void print_units(const sl_model *model, const model_summary *summary, FIL
         return;
     }
     fprintf(out, "\n  %-16s %7s %15s %11s  %s\n", "unit", "tensors", "bytes", "", "types");
-    for (int id = 0; id < UNIT_COUNT; id++) {
+    for (int id = 0; id < S2_UNIT_COUNT; id++) {
         if (summary->units[id].n_tensors > 0) {
-            print_unit((unit_id)id, &summary->units[id], out);
+            print_unit((s2_unit_id)id, &summary->units[id], out);
         }
     }
 }
 
-const char *inspect_unit_warning(unit_id id, const unit_summary *unit, char *buf, size_t buf_bytes)
+const char *inspect_unit_warning(
+        s2_unit_id id, const unit_summary *unit, char *buf, size_t buf_bytes)
 {
     char name[NAME_BYTES];
     if (unit->coarse.n == 0) {
@@ -180,7 +181,7 @@ const char *inspect_unit_warning(unit_id id, const unit_summary *unit, char *buf
     snprintf(buf, buf_bytes,
             "%" PRIu64 " tensors of unit %s have fewer than %u bits a weight (%s is %s); "
             "speech may suffer",
-            unit->coarse.n, unit_name(id), unit_floor_bits(id),
+            unit->coarse.n, s2_unit_name(id), unit_floor_bits(id),
             sl__quote(name, sizeof name, info->name.p, info->name.n), unit_type_name(info->type));
     return buf;
 }

@@ -1,27 +1,12 @@
-/*
- * Which unit a tensor of an S2 model belongs to, and what each unit holds. Pure.
- *
- * The rule goes by names alone, as the file format fixes them; a tensor that fits no rule belongs to no unit
- * and is never loaded.
- */
+/* What each unit of an S2 model holds. Pure. */
 #ifndef CLI_INSPECT_UNITS_H
 #define CLI_INSPECT_UNITS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "s2/units.h"
 #include "sluice/model.h"
-
-typedef enum unit_id {
-    UNIT_EMBED,
-    UNIT_SLOW,
-    UNIT_FAST,
-    UNIT_CODEC_ENCODER,
-    UNIT_CODEC_QUANTIZER,
-    UNIT_CODEC_DECODER,
-    UNIT_NONE, /* of no unit */
-    UNIT_COUNT
-} unit_id;
 
 #define UNIT_MAX_TYPES 64 /* ggml type numbers are below */
 
@@ -42,21 +27,12 @@ typedef struct unit_summary {
 } unit_summary;
 
 typedef struct model_summary {
-    unit_summary units[UNIT_COUNT];
+    unit_summary units[S2_UNIT_COUNT];
     uint64_t n_bytes;
 } model_summary;
 
-const char *unit_name(unit_id id); /* "slow", "codec.decoder", ...; "none" */
-
 /* Name of a ggml type number, "unknown" for one that is none. */
 const char *unit_type_name(uint32_t type);
-
-/* is_codec_file: general.architecture is fish-speech-codec, whose names lack the prefix "c.". */
-unit_id unit_of(sl_span tensor_name, bool is_codec_file);
-bool unit_is_codec_file(const sl_model *model);
-
-/* True for tables that are gathered row by row. */
-bool unit_tensor_is_gathered(const sl_gguf_tensor *tensor);
 
 /* True for tables that are gathered row by row and for tensors over 4 GiB: they are never populated. */
 bool unit_tensor_is_lazy(const sl_gguf_tensor *tensor);
@@ -65,7 +41,7 @@ bool unit_tensor_is_lazy(const sl_gguf_tensor *tensor);
  * Bits a weight that a unit should keep: below, speech suffers (a coarse fast AR no longer ends cleanly, a
  * coarse codec is noisy). 0 = any.
  */
-unsigned unit_floor_bits(unit_id id);
+unsigned unit_floor_bits(s2_unit_id id);
 
 void unit_summarize(const sl_model *model, model_summary *ret);
 
