@@ -43,9 +43,7 @@ static const char *const format_names[] = {"wav", "flac", "mp3", "opus", "pcm", 
     }
 
 static const opt_def defs[] = {
-        STR("model", 'm', model, "FILE", "The model, a GGUF file; any shard of a split one."),
-        STR("tokenizer", 't', tokenizer, "FILE",
-                "Its tokenizer.json; default: beside the model or one folder up."),
+        ENGINE_OPTION_ROWS(say_opts, engine),
         STR("file", 'f', file, "FILE", "Read the text from a file; '-' is standard input."),
         STR("output", 'o', output, "FILE", "Where the audio goes; '-' is standard output."),
         STR("voice", 0, voice, "NAME|FILE", "A saved voice by name, or a .s2voice file."),
@@ -69,8 +67,6 @@ static const opt_def defs[] = {
         NUM("segment", OPT_I32, segment_bytes, "BYTES",
                 "Longer text is spoken in pieces, cut at sentence ends; 0 is never.", "400", 0,
                 1 << 24),
-        NUM("threads", OPT_I32, threads, "N", "Threads; 0 is as many as there are processors.", "0",
-                0, 512),
         FLAG("stream", 0, stream, "Hand frames to the output as they come; '-o -' implies it."),
         {.name = "format",
                 .kind = OPT_CHOICE,
@@ -326,12 +322,8 @@ static uint64_t any_seed(void)
 static int open_engine(say_run *run, sl_error *reterr)
 {
     const say_opts *opts = run->opts;
-    s2_engine_opts eopts = {
-            .model_path = opts->model,
-            .tokenizer_path = opts->tokenizer,
-            .n_threads = (uint32_t)opts->threads,
-            .log = {.fn = log_line, .ud = run},
-    };
+    s2_engine_opts eopts =
+            engine_options_get(&opts->engine, (sl_logger){.fn = log_line, .ud = run});
     int r = s2_engine_open(&eopts, &run->engine, reterr);
     run->report.load_ns = sl__now_ns() - run->begin_ns;
     if (r == 0) {

@@ -6,13 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine_options.h"
 #include "options.h"
 #include "s2/audio.h"
 #include "s2/engine.h"
 
 typedef struct say_opts {
-    const char *model;
-    const char *tokenizer;
+    engine_options engine;
     const char *file;
     const char *output;
     const char *voice;
@@ -30,7 +30,6 @@ typedef struct say_opts {
     int32_t max_frames;
     int32_t min_frames;
     int32_t segment_bytes;
-    int32_t threads;
     int32_t sample_rate;
     int format; /* index into the choices: s2_audio_format */
     bool greedy;

@@ -39,8 +39,8 @@ int say_check_line(const say_opts *opts, const opt_result *line)
     const char *text =
             line->n_operands > 0 && strcmp(line->operands[0], "-") == 0 ? "-" : opts->file;
     const file_role roles[] = {
-            {"--model", opts->model, false},
-            {"--tokenizer", opts->tokenizer, false},
+            {"--model", opts->engine.model, false},
+            {"--tokenizer", opts->engine.tokenizer, false},
             {"the text", text, false},
             {"--voice", opts->voice, false},
             {"--ref-audio", opts->ref_audio, false},
@@ -49,7 +49,7 @@ int say_check_line(const say_opts *opts, const opt_result *line)
             {"--codes-out", opts->codes_out, true},
             {"--stats", opts->stats, true},
     };
-    if (!opts->model) {
+    if (!opts->engine.model) {
         return report_usage("say", "no model; name one with -m MODEL.gguf");
     }
     int status = check_text(opts, line);
