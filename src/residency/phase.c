@@ -79,6 +79,7 @@ static int book(sl_residency *r, const void *self, size_t i_place, sl_mem_kind k
         r->turn = NULL;
         sl__changed(r);
     }
+    sl__trace_memory(&r->trace, &r->ledger, sl__now_ns());
     return result;
 }
 

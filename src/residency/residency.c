@@ -28,6 +28,7 @@ const char *sl_unit_state_name(sl_unit_state state)
 void sl__changed(sl_residency *r)
 {
     r->n_changes++;
+    sl__trace_memory(&r->trace, &r->ledger, sl__now_ns());
     sl__cond_broadcast(&r->changed);
 }
 
@@ -281,7 +282,8 @@ int sl_residency_open(const sl_residency_opts *opts, sl_residency **ret_residenc
         sl__free(r);
         return result;
     }
-    result = sl__trace_init(&r->trace, opts->n_trace ? opts->n_trace : N_TRACE, reterr);
+    result = sl__trace_init(
+            &r->trace, opts->n_trace ? opts->n_trace : N_TRACE, opts->n_places, reterr);
     if (result >= 0) {
         result = open_places(r, opts, reterr);
     }

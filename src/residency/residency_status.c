@@ -1,7 +1,6 @@
 /* What can be asked and ordered from outside: status, prefetch, evict, settle, sleep, trace. */
 #include <string.h>
 
-#include "base/mem.h"
 #include "os/os_out_file.h"
 #include "residency/residency_impl.h"
 
@@ -171,15 +170,8 @@ int sl_residency_write_trace(sl_residency *r, const char *path, sl_error *reterr
 {
     sl__json j = {0};
     sl__out_file *file = NULL;
-    const char **names = sl__alloc(r->n_places, sizeof *names);
-    if (!names) {
-        return sl__fail_nomem(reterr, r->n_places * sizeof *names, "the trace");
-    }
-    for (size_t i = 0; i < r->n_places; i++) {
-        names[i] = sl_device_name(r->devices[i]);
-    }
     sl__mutex_lock(&r->lock);
-    sl__trace_json(&r->trace, names, r->n_places, &j);
+    sl__trace_json(&r->trace, &r->ledger, r->policy, &j);
     sl__mutex_unlock(&r->lock);
     size_t n = 0;
     const char *text = sl__json_text(&j, &n);
@@ -193,6 +185,5 @@ int sl_residency_write_trace(sl_residency *r, const char *path, sl_error *reterr
     }
     sl__out_file_discard(&file);
     sl__json_done(&j);
-    sl__free(names);
     return result;
 }

@@ -16,13 +16,18 @@ enum {
     TRACK_PLACE
 };
 
-int sl__trace_init(sl__trace *trace, size_t cap, sl_error *reterr)
+int sl__trace_init(sl__trace *trace, size_t cap, size_t n_places, sl_error *reterr)
 {
     memset(trace, 0, sizeof *trace);
     trace->events = sl__alloc(cap, sizeof *trace->events);
-    if (!trace->events) {
-        return sl__fail_nomem(reterr, cap * sizeof *trace->events, "the trace");
+    trace->used = sl__alloc(cap, sizeof *trace->used);
+    trace->last = sl__alloc(n_places, sizeof *trace->last);
+    if (!trace->events || !trace->used || !trace->last) {
+        sl__trace_done(trace);
+        return sl__fail_nomem(
+                reterr, cap * (sizeof *trace->events + sizeof *trace->used), "the trace");
     }
+    trace->n_places = n_places;
     trace->cap = cap;
     return 0;
 }
@@ -30,6 +35,8 @@ int sl__trace_init(sl__trace *trace, size_t cap, sl_error *reterr)
 void sl__trace_done(sl__trace *trace)
 {
     sl__free(trace->events);
+    sl__free(trace->used);
+    sl__free(trace->last);
     memset(trace, 0, sizeof *trace);
 }
 
@@ -41,15 +48,35 @@ void sl__trace_add(sl__trace *trace, sl__trace_event event)
     }
 }
 
+void sl__trace_memory(sl__trace *trace, const sl__ledger *ledger, uint64_t now_ns)
+{
+    size_t n_places = trace->n_places < ledger->n_places ? trace->n_places : ledger->n_places;
+    for (size_t i = 0; trace->cap > 0 && i < n_places; i++) {
+        sl__trace_used *last = &trace->last[i];
+        const sl__account *a = &ledger->places[i];
+        if (memcmp(last->kind, a->used, sizeof last->kind) == 0) {
+            continue;
+        }
+        memcpy(last->kind, a->used, sizeof last->kind);
+        trace->used[trace->n_seen % trace->cap] = *last;
+        sl__trace_add(trace, (sl__trace_event){SL__TRACE_MEMORY, a->name, i, 0, now_ns, now_ns});
+    }
+}
+
 size_t sl__trace_n(const sl__trace *trace)
 {
     return trace->n_seen < trace->cap ? (size_t)trace->n_seen : trace->cap;
 }
 
-const sl__trace_event *sl__trace_at(const sl__trace *trace, size_t i)
+static size_t slot_of(const sl__trace *trace, size_t i)
 {
     uint64_t first = trace->n_seen - sl__trace_n(trace);
-    return &trace->events[(first + i) % trace->cap];
+    return (size_t)((first + i) % trace->cap);
+}
+
+const sl__trace_event *sl__trace_at(const sl__trace *trace, size_t i)
+{
+    return &trace->events[slot_of(trace, i)];
 }
 
 const char *sl__trace_kind_name(sl__trace_kind kind)
@@ -61,6 +88,7 @@ const char *sl__trace_kind_name(sl__trace_kind kind)
             [SL__TRACE_STALL] = "stall",
             [SL__TRACE_PHASE] = "phase",
             [SL__TRACE_FAIL] = "fail",
+            [SL__TRACE_MEMORY] = "memory",
     };
     return (unsigned)kind < SL__TRACE_KIND_COUNT ? names[kind] : "unknown";
 }
@@ -77,6 +105,7 @@ static size_t track_of(const sl__trace_event *e)
     case SL__TRACE_LOAD:
     case SL__TRACE_EVICT:
     case SL__TRACE_FAIL:
+    case SL__TRACE_MEMORY:
     case SL__TRACE_KIND_COUNT:
         break;
     }
@@ -107,14 +136,40 @@ static void name_track(sl__json *j, size_t track, const char *name)
     sl__json_end(j);
 }
 
-static void write_event(sl__json *j, const sl__trace_event *e, uint64_t origin_ns)
+static void write_kinds(sl__json *j, const uint64_t *kinds)
 {
-    bool is_instant = e->kind == SL__TRACE_FAIL;
-    begin_record(j, e->name, is_instant ? "i" : "X", track_of(e));
+    for (int k = 0; k < SL_MEM_KIND_COUNT; k++) {
+        sl__json_key(j, sl_mem_kind_name((sl_mem_kind)k));
+        sl__json_u64(j, kinds[k]);
+    }
+}
+
+static void write_start(sl__json *j, const sl__trace_event *e, uint64_t origin_ns)
+{
     sl__json_key(j, "cat");
     sl__json_cstr(j, sl__trace_kind_name(e->kind));
     sl__json_key(j, "ts");
     sl__json_f64(j, (double)(e->begin_ns - origin_ns) / 1000.0);
+}
+
+/* A counter: the viewer draws the kinds stacked. */
+static void write_memory(
+        sl__json *j, const sl__trace_event *e, const sl__trace_used *used, uint64_t origin_ns)
+{
+    begin_record(j, e->name, "C", track_of(e));
+    write_start(j, e, origin_ns);
+    sl__json_key(j, "args");
+    sl__json_object(j);
+    write_kinds(j, used->kind);
+    sl__json_end(j);
+    sl__json_end(j);
+}
+
+static void write_event(sl__json *j, const sl__trace_event *e, uint64_t origin_ns)
+{
+    bool is_instant = e->kind == SL__TRACE_FAIL;
+    begin_record(j, e->name, is_instant ? "i" : "X", track_of(e));
+    write_start(j, e, origin_ns);
     if (is_instant) {
         sl__json_key(j, "s");
         sl__json_cstr(j, "t");
@@ -132,28 +187,78 @@ static void write_event(sl__json *j, const sl__trace_event *e, uint64_t origin_n
     sl__json_end(j);
 }
 
-void sl__trace_json(
-        const sl__trace *trace, const char *const *place_names, size_t n_places, sl__json *j)
+static void write_place(sl__json *j, const sl__account *a, size_t track)
 {
-    static const char *const tracks[TRACK_PLACE] = {"phases", "leases", "stalls"};
+    sl__json_object(j);
+    sl__json_key(j, "name");
+    sl__json_cstr(j, a->name);
+    sl__json_key(j, "tid");
+    sl__json_u64(j, track);
+    sl__json_key(j, "budget_bytes");
+    sl__json_u64(j, a->budget_bytes);
+    sl__json_key(j, "peak_bytes");
+    sl__json_object(j);
+    write_kinds(j, a->peak);
+    sl__json_key(j, "total");
+    sl__json_u64(j, a->peak_total);
+    sl__json_end(j);
+    sl__json_end(j);
+}
+
+static void write_other_data(
+        sl__json *j, const sl__trace *trace, const sl__ledger *ledger, sl_policy policy)
+{
+    sl__json_key(j, "otherData");
+    sl__json_object(j);
+    sl__json_key(j, "format");
+    sl__json_cstr(j, "sluice-trace");
+    sl__json_key(j, "version");
+    sl__json_u64(j, 1);
+    sl__json_key(j, "policy");
+    sl__json_cstr(j, sl_policy_name(policy));
+    sl__json_key(j, "dropped_events");
+    sl__json_u64(j, trace->n_seen - sl__trace_n(trace));
+    sl__json_key(j, "places");
+    sl__json_array(j);
+    for (size_t i = 0; i < ledger->n_places; i++) {
+        write_place(j, &ledger->places[i], TRACK_PLACE + i);
+    }
+    sl__json_end(j);
+    sl__json_end(j);
+}
+
+static uint64_t first_begin(const sl__trace *trace)
+{
     uint64_t origin_ns = UINT64_MAX;
-    size_t n = sl__trace_n(trace);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < sl__trace_n(trace); i++) {
         uint64_t begin_ns = sl__trace_at(trace, i)->begin_ns;
         origin_ns = begin_ns < origin_ns ? begin_ns : origin_ns;
     }
+    return origin_ns;
+}
+
+void sl__trace_json(const sl__trace *trace, const sl__ledger *ledger, sl_policy policy, sl__json *j)
+{
+    static const char *const tracks[TRACK_PLACE] = {"phases", "leases", "stalls"};
+    uint64_t origin_ns = first_begin(trace);
     sl__json_object(j);
     sl__json_key(j, "traceEvents");
     sl__json_array(j);
     for (size_t i = 0; i < TRACK_PLACE; i++) {
         name_track(j, i, tracks[i]);
     }
-    for (size_t i = 0; i < n_places; i++) {
-        name_track(j, TRACK_PLACE + i, place_names[i]);
+    for (size_t i = 0; i < ledger->n_places; i++) {
+        name_track(j, TRACK_PLACE + i, ledger->places[i].name);
     }
-    for (size_t i = 0; i < n; i++) {
-        write_event(j, sl__trace_at(trace, i), origin_ns);
+    for (size_t i = 0; i < sl__trace_n(trace); i++) {
+        const sl__trace_event *e = sl__trace_at(trace, i);
+        if (e->kind == SL__TRACE_MEMORY) {
+            write_memory(j, e, &trace->used[slot_of(trace, i)], origin_ns);
+        } else {
+            write_event(j, e, origin_ns);
+        }
     }
     sl__json_end(j);
+    write_other_data(j, trace, ledger, policy);
     sl__json_end(j);
 }

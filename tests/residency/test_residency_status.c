@@ -111,16 +111,17 @@ static void test_the_trace_is_written_and_read_back(void **state)
     json_t *root = json_load_file(path, 0, &why);
     assert_non_null(root);
     const json_t *events = json_object_get(root, "traceEvents");
-    size_t n_seen[4] = {0};
-    static const char *const kinds[4] = {"load", "stall", "lease", "evict"};
+    size_t n_seen[5] = {0};
+    static const char *const kinds[5] = {"load", "stall", "lease", "evict", "memory"};
+    static const size_t n_wanted[5] = {1, 1, 1, 1, 2};
     for (size_t i = 0; i < json_array_size(events); i++) {
         const char *kind = json_string_value(json_object_get(json_array_get(events, i), "cat"));
-        for (size_t k = 0; kind && k < 4; k++) {
+        for (size_t k = 0; kind && k < 5; k++) {
             n_seen[k] += strcmp(kind, kinds[k]) == 0;
         }
     }
-    for (size_t k = 0; k < 4; k++) {
-        assert_int_equal(n_seen[k], 1);
+    for (size_t k = 0; k < 5; k++) {
+        assert_int_equal(n_seen[k], n_wanted[k]);
     }
     json_decref(root);
     assert_int_equal(sl_residency_write_trace(g.r, "/nonexistent/t.json", &err), SL_ENOENT);
