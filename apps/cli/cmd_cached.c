@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/byte_text.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "byte_text.h"
 #include "cache_models.h"
 #include "commands.h"
 #include "json_put.h"
@@ -228,14 +228,14 @@ static void print_summary(const sl_model *model, const cached_summary *s)
     char shown[512];
     const char *path = sl_model_path(model);
     printf("%s: %s of %s cached (%.1f%%)\n", sl__quote(shown, sizeof shown, path, strlen(path)),
-            byte_text(s->n_cached, text[0], sizeof text[0]),
-            byte_text(s->n_bytes, text[1], sizeof text[1]), percent(s->n_cached, s->n_bytes));
+            sl__byte_text(s->n_cached, text[0], sizeof text[0]),
+            sl__byte_text(s->n_bytes, text[1], sizeof text[1]), percent(s->n_cached, s->n_bytes));
     for (int id = 0; id < S2_UNIT_COUNT; id++) {
         const unit_cells *u = &s->units[id];
         if (u->n_bytes > 0) {
             printf("  %-16s %10s of %10s %6.1f%%  %s\n", s2_unit_name((s2_unit_id)id),
-                    byte_text(u->n_cached, text[0], sizeof text[0]),
-                    byte_text(u->n_bytes, text[1], sizeof text[1]),
+                    sl__byte_text(u->n_cached, text[0], sizeof text[0]),
+                    sl__byte_text(u->n_bytes, text[1], sizeof text[1]),
                     percent(u->n_cached, u->n_bytes), bar(u, cells));
         }
     }

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/byte_text.h"
 #include "base/status.h"
-#include "byte_text.h"
 #include "commands.h"
 #include "json_put.h"
 #include "os/os_cpu_quota.h"
@@ -157,7 +157,7 @@ static void print_budget(const sl_ram_budget *ram)
         return;
     }
     printf("RAM budget    %s (%" PRIu64 " bytes)%s, decided by %s (%s)\n",
-            byte_text(ram->budget_bytes, size, sizeof size), ram->budget_bytes,
+            sl__byte_text(ram->budget_bytes, size, sizeof size), ram->budget_bytes,
             ram->is_estimate ? ", an estimate" : "", sl_ram_bound_name(decided->kind),
             decided->source);
 }
@@ -172,7 +172,7 @@ static void print_bounds(const sl_ram_budget *ram)
         const uint64_t values[] = {b->limit_bytes, b->used_bytes, b->reclaimable_bytes,
                 b->available_bytes, b->reserve_bytes, b->budget_bytes};
         for (size_t k = 0; k < 6; k++) {
-            byte_text(values[k], text[k], sizeof text[k]);
+            sl__byte_text(values[k], text[k], sizeof text[k]);
         }
         printf("  %-28s %10s %10s %12s %10s %10s %10s\n", sl_ram_bound_name(b->kind), text[0],
                 text[1], text[2], text[3], text[4], text[5]);

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/byte_text.h"
 #include "base/status.h"
-#include "byte_text.h"
 #include "cache_models.h"
 #include "commands.h"
 #include "report.h"
@@ -50,8 +50,8 @@ static int fail_left(const sl_map *map, uint64_t left, sl_error *reterr)
     const char *path = sl_map_path(map);
     return sl__fail(reterr, SL_EBUSY,
             "%s: %s (%" PRIu64 " pages) stay cached; another process maps or locks them",
-            sl__quote(shown, sizeof shown, path, strlen(path)), byte_text(left, size, sizeof size),
-            left / page);
+            sl__quote(shown, sizeof shown, path, strlen(path)),
+            sl__byte_text(left, size, sizeof size), left / page);
 }
 
 static int drop_ranges(const sl_map *map, const sl_ranges *ranges, sl_error *reterr)
@@ -72,8 +72,8 @@ static int drop_ranges(const sl_map *map, const sl_ranges *ranges, sl_error *ret
         return 0;
     }
     printf("%s: %s dropped, %s left\n", shown,
-            byte_text(before > left ? before - left : 0, text[0], sizeof text[0]),
-            byte_text(left, text[1], sizeof text[1]));
+            sl__byte_text(before > left ? before - left : 0, text[0], sizeof text[0]),
+            sl__byte_text(left, text[1], sizeof text[1]));
     bool is_done = left <= sl_ranges_bytes(ranges) / 100 * MAX_LEFT_PERCENT;
     return is_done ? 0 : fail_left(map, left, reterr);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/byte_text.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "commands.h"
@@ -319,16 +320,27 @@ static uint64_t any_seed(void)
     return x >> 32;
 }
 
-static int open_engine(say_run *run, sl_error *reterr)
+static int show_populating(void *ud, uint64_t done_bytes, uint64_t total_bytes)
 {
-    const say_opts *opts = run->opts;
+    say_run *run = ud;
+    char part[32];
+    char all[32];
+    tty_progress_show(&run->progress, "reading weights, %s of %s",
+            sl__byte_text(done_bytes, part, sizeof part),
+            sl__byte_text(total_bytes, all, sizeof all));
+    return 0;
+}
+
+static int open_engine(say_run *run, const opt_result *line, sl_error *reterr)
+{
     s2_engine_opts eopts =
-            engine_options_get(&opts->engine, (sl_logger){.fn = log_line, .ud = run});
+            engine_options_get(&run->opts->engine, line, (sl_logger){.fn = log_line, .ud = run});
+    eopts.should_stop = should_stop;
+    eopts.memory.progress = (sl_progress){show_populating, run};
     int r = s2_engine_open(&eopts, &run->engine, reterr);
     run->report.load_ns = sl__now_ns() - run->begin_ns;
     if (r == 0) {
         run->report.info = s2_engine_get_info(run->engine);
-        s2_engine_set_stop(run->engine, should_stop, NULL);
     }
     return r;
 }
@@ -338,7 +350,7 @@ static int run_command(say_run *run, const opt_result *line, say_input *in, sl_e
     const say_opts *opts = run->opts;
     int r = say_read_text(opts, line, in, reterr);
     if (r == 0) {
-        r = open_engine(run, reterr);
+        r = open_engine(run, line, reterr);
     }
     if (r == 0) {
         r = open_output(run, line, reterr);

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/byte_text.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "byte_text.h"
 #include "cache_models.h"
 #include "commands.h"
 #include "interrupt.h"
@@ -130,27 +130,8 @@ static int show_progress(void *ud, uint64_t done, uint64_t total)
     char all[32];
     tty_progress_show(ud, "%3.0f%%  %s of %s",
             total > 0 ? 100.0 * (double)done / (double)total : 100.0,
-            byte_text(done, part, sizeof part), byte_text(total, all, sizeof all));
+            sl__byte_text(done, part, sizeof part), sl__byte_text(total, all, sizeof all));
     return interrupt_seen();
-}
-
-static void print_result(const sl_populate_result *res, const sl_ram_budget *ram)
-{
-    char text[4][32];
-    const sl_ram_bound *decided = sl_ram_decided(ram);
-    printf("%s present (%s of it were cached before), %s skipped; budget %s, decided by %s "
-           "(%s)%s\n",
-            byte_text(res->populated_bytes, text[0], sizeof text[0]),
-            byte_text(res->populated_bytes > res->charged_bytes
-                              ? res->populated_bytes - res->charged_bytes
-                              : 0,
-                    text[1], sizeof text[1]),
-            byte_text(res->skipped_bytes, text[2], sizeof text[2]),
-            byte_text(ram->budget_bytes, text[3], sizeof text[3]),
-            decided ? sl_ram_bound_name(decided->kind) : "memory unknown",
-            decided ? decided->source : "see 'sluice doctor'",
-            res->is_fallback ? "; this kernel lacks MADV_POPULATE_READ, so pages were touched"
-                             : "");
 }
 
 /* What did not fit or stopped half way is a failure, though nothing is wrong with the files. */
@@ -165,7 +146,7 @@ static int judge(const sl_populate_result *res, const sl_ram_budget *ram, sl_err
     if (res->end != SL_POPULATE_SKIPPED) {
         return 0;
     }
-    byte_text(res->skipped_bytes, skipped, sizeof skipped);
+    sl__byte_text(res->skipped_bytes, skipped, sizeof skipped);
     if (!ram->is_known) {
         return sl__fail(reterr, SL_EBUDGET,
                 "%s were skipped, since the available memory is unknown (see 'sluice doctor'); "
@@ -176,7 +157,7 @@ static int judge(const sl_populate_result *res, const sl_ram_budget *ram, sl_err
             "%s in %zu file%s were skipped, the budget is %s; give --units, or --ram BYTES if you "
             "know better",
             skipped, res->n_files_skipped, res->n_files_skipped == 1 ? "" : "s",
-            byte_text(ram->budget_bytes, budget, sizeof budget));
+            sl__byte_text(ram->budget_bytes, budget, sizeof budget));
 }
 
 static int warm(const cache_models *models, const warm_opts *opts, const cache_choice *choice,
@@ -185,6 +166,7 @@ static int warm(const cache_models *models, const warm_opts *opts, const cache_c
     warm_files files = {0};
     tty_progress progress;
     sl_populate_result res;
+    char text[512];
     tty_progress_init(&progress, stderr, opts->quiet);
     const sl_populate_opts populate = {.budget_bytes = ram->budget_bytes,
             .n_threads = (unsigned)opts->threads,
@@ -194,7 +176,7 @@ static int warm(const cache_models *models, const warm_opts *opts, const cache_c
     if (r >= 0) {
         r = sl_populate(files.items, files.n, &populate, &res, reterr);
         tty_progress_clear(&progress);
-        print_result(&res, ram);
+        printf("%s\n", sl_populate_text(&res, ram, text, sizeof text));
     }
     if (r >= 0) {
         r = judge(&res, ram, reterr);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/byte_text.h"
 #include "base/status.h"
-#include "byte_text.h"
 #include "inspect.h"
 #include "kv_reader.h"
 
@@ -100,14 +100,14 @@ static void print_files(const sl_model *model, const model_summary *summary, FIL
         const char *name = sl_map_path(map);
         fprintf(out, "%s: %s (%" PRIu64 " bytes), %" PRIu64 " tensors\n",
                 sl__quote(path, sizeof path, name, strlen(name)),
-                byte_text(sl_map_size(map), size, sizeof size), sl_map_size(map),
+                sl__byte_text(sl_map_size(map), size, sizeof size), sl_map_size(map),
                 sl_gguf_n_tensors(sl_model_gguf(model, i)));
     }
     fprintf(out,
             "GGUF version %" PRIu32 ", alignment %" PRIu64 ", %" PRIu32 " file%s, %" PRIu64
             " tensors, %s of weights\n",
             sl_gguf_version(first), sl_gguf_alignment(first), n_files, n_files == 1 ? "" : "s",
-            sl_model_n_tensors(model), byte_text(summary->n_bytes, size, sizeof size));
+            sl_model_n_tensors(model), sl__byte_text(summary->n_bytes, size, sizeof size));
 }
 
 static void print_tensor(const sl_tensor *tensor, bool is_codec_file, FILE *out)
@@ -138,7 +138,7 @@ static void print_unit(s2_unit_id id, const unit_summary *unit, FILE *out)
 {
     char size[32];
     fprintf(out, "  %-16s %7" PRIu64 " %15" PRIu64 " %11s ", s2_unit_name(id), unit->n_tensors,
-            unit->n_bytes, byte_text(unit->n_bytes, size, sizeof size));
+            unit->n_bytes, sl__byte_text(unit->n_bytes, size, sizeof size));
     const char *separator = " ";
     for (uint32_t t = 0; t < UNIT_MAX_TYPES; t++) {
         if (unit->n_of_type[t] > 0) {
@@ -148,7 +148,7 @@ static void print_unit(s2_unit_id id, const unit_summary *unit, FILE *out)
     }
     if (unit->n_lazy > 0) {
         fprintf(out, "; lazy: %" PRIu64 ", %s", unit->n_lazy,
-                byte_text(unit->lazy_bytes, size, sizeof size));
+                sl__byte_text(unit->lazy_bytes, size, sizeof size));
     }
     if (unit->n_zero_size > 0) {
         fprintf(out, "; zero-size: %" PRIu64, unit->n_zero_size);

@@ -18,6 +18,7 @@
 #include "s2/voice.h"
 #include "sluice/error.h"
 #include "sluice/log.h"
+#include "sluice/page_cache.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,17 +26,40 @@ extern "C" {
 
 typedef struct s2_engine s2_engine;
 
+/* What is made present in memory before it is used, of the weights that are computed on in host memory. */
+typedef enum s2_populate {
+    S2_POPULATE_AUTO, /* what will be read, without gathered tables and very large tensors, if it fits */
+    S2_POPULATE_OFF,
+    S2_POPULATE_ALL, /* those too, and the encoder at once; still within the budget */
+    S2_POPULATE_COUNT
+} s2_populate;
+
+/* Zeroed memory is a good default. */
+typedef struct s2_memory_opts {
+    s2_populate populate;
+    bool has_ram; /* ram_bytes replaces the budget derived from the machine */
+    uint64_t ram_bytes;
+    uint64_t lazy_over_bytes; /* larger tensors are not populated; 0 = SL_LAZY_OVER_BYTES */
+    sl_progress progress;     /* of populating; not 0 = give up opening */
+} s2_memory_opts;
+
 typedef struct s2_engine_opts {
     const char *model_path; /* GGUF; any shard of a split set */
     const char *
             tokenizer_path; /* NULL: MODEL.tokenizer.json, tokenizer.json beside it, or one folder up */
     uint32_t n_threads;     /* 0 = the processors that this process may use */
     sl_logger log;
+    s2_memory_opts memory;
+    bool (*should_stop)(void *ud); /* as s2_engine_set_stop, for opening too; may be NULL */
+    void *stop_ud;
 } s2_engine_opts;
 
 /*
- * Maps the model, checks it, reads the tokenizer. Weights stay in the file's pages; nothing is copied.
- * Errors: SL_ENOENT, SL_EACCES, SL_EFORMAT, SL_EUNSUPPORTED, SL_ENOMEM, each naming file, key or tensor.
+ * Maps the model, checks it, reads the tokenizer. Weights stay in the file's pages; nothing is copied. Last, the
+ * pages that will be read in host memory are populated as opts->memory says, and one line of the log tells how
+ * it went.
+ * Errors: SL_ENOENT, SL_EACCES, SL_EFORMAT, SL_EUNSUPPORTED, SL_ENOMEM, each naming file, key or tensor;
+ * SL_ECHANGED and SL_EIO (weights that cannot be read), SL_ECANCELLED.
  */
 int s2_engine_open(const s2_engine_opts *opts, s2_engine **ret_engine, sl_error *reterr);
 

@@ -99,6 +99,13 @@ SL_API const char *sl_populate_switched_off(void);
 /* "done", "over budget", ... Static string. */
 SL_API const char *sl_populate_end_name(sl_populate_end end);
 
+/*
+ * One line for people: what is present, what was skipped, the budget and the bound that decided. Cut to fit;
+ * returns `buf`.
+ */
+SL_API const char *sl_populate_text(
+        const sl_populate_result *result, const sl_ram_budget *ram, char *buf, size_t buf_bytes);
+
 #ifdef __cplusplus
 }
 #endif

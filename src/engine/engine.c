@@ -95,6 +95,13 @@ static void warn_coarse_types(const s2_engine *e)
     }
 }
 
+/* Makes the pages of units present that are computed on in place. */
+static int populate(s2_engine *e, unsigned unit_mask, sl_error *reterr)
+{
+    const s2_host_units units = {.mask = unit_mask};
+    return s2_host_pages_populate(&e->pages, e->model, &units, reterr);
+}
+
 int s2_engine_open(const s2_engine_opts *opts, s2_engine **ret_engine, sl_error *reterr)
 {
     uint32_t n_cpus = opts->n_threads == 1 ? 1 : sl__n_cpus();
@@ -110,7 +117,10 @@ int s2_engine_open(const s2_engine_opts *opts, s2_engine **ret_engine, sl_error 
                 n_cpus, n_cpus);
         n_threads = n_cpus;
     }
-    int r = sl_model_open(opts->model_path, &e->model, reterr);
+    int r = s2_host_pages_init(&opts->memory, &e->log, &e->pages, reterr);
+    if (r == 0) {
+        r = sl_model_open(opts->model_path, &e->model, reterr);
+    }
     if (r == 0) {
         r = s2_hparams_read(e->model, &e->hp, reterr);
     }
@@ -136,6 +146,10 @@ int s2_engine_open(const s2_engine_opts *opts, s2_engine **ret_engine, sl_error 
     if (r == 0) {
         r = s2_codec_encoder_check(&e->hp, e->weights, &e->compute, reterr);
     }
+    if (r == 0) {
+        s2_engine_set_stop(e, opts->should_stop, opts->stop_ud);
+        r = populate(e, S2_HOST_UNITS_OPEN, reterr);
+    }
     if (r < 0) {
         s2_engine_close(&e);
         return r;
@@ -158,6 +172,7 @@ void s2_engine_close(s2_engine **engine)
     s2_compute_done(&e->compute);
     s2_tokenizer_close(&e->tokenizer);
     sl_model_close(&e->model);
+    s2_host_pages_done(&e->pages);
     sl__free(e->prefix);
     sl__free(e);
     *engine = NULL;
@@ -166,6 +181,8 @@ void s2_engine_close(s2_engine **engine)
 void s2_engine_set_stop(s2_engine *engine, bool (*should_stop)(void *ud), void *ud)
 {
     s2_compute_set_stop(&engine->compute, should_stop, ud);
+    engine->pages.should_stop = should_stop;
+    engine->pages.stop_ud = ud;
 }
 
 s2_engine_info s2_engine_get_info(const s2_engine *engine)
@@ -283,7 +300,10 @@ int s2_engine_make_voice(s2_engine *engine, const float *samples, size_t n_sampl
     if (r < 0) {
         return r;
     }
-    r = s2_codec_encoder_create(hp, engine->weights, &engine->compute, &encoder, reterr);
+    r = populate(engine, S2_HOST_UNITS_VOICE, reterr);
+    if (r == 0) {
+        r = s2_codec_encoder_create(hp, engine->weights, &engine->compute, &encoder, reterr);
+    }
     if (r < 0) {
         return r;
     }

@@ -2,6 +2,7 @@
 #ifndef S2_ENGINE_IMPL_H
 #define S2_ENGINE_IMPL_H
 
+#include "engine/host_pages.h"
 #include "engine/model/codec_decoder.h"
 #include "engine/model/codec_encoder.h"
 #include "engine/model/fast_ar.h"
@@ -17,6 +18,7 @@
 struct s2_engine {
     sl_logger log;
     sl_model *model;
+    s2_host_pages pages;
     s2_hparams hp;
     s2_compute compute;
     s2_weights *weights;

@@ -20,18 +20,6 @@ typedef struct entry {
     bool fits;
 } entry;
 
-const char *sl_populate_end_name(sl_populate_end end)
-{
-    static const char *const names[SL_POPULATE_END_COUNT] = {
-            [SL_POPULATE_DONE] = "done",
-            [SL_POPULATE_SKIPPED] = "over budget",
-            [SL_POPULATE_PRESSURE] = "memory ran short",
-            [SL_POPULATE_CANCELLED] = "cancelled",
-            [SL_POPULATE_FAILED] = "failed",
-    };
-    return end < SL_POPULATE_END_COUNT ? names[end] : "unknown";
-}
-
 static bool is_no(const char *value)
 {
     static const char *const words[] = {"0", "off", "no", "false"};

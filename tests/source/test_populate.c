@@ -403,15 +403,6 @@ static void test_the_switch(void **state)
     unsetenv("LLAMA_MMAP_POPULATE");
 }
 
-static void test_every_end_has_a_name(void **state)
-{
-    (void)state;
-    for (int i = 0; i < SL_POPULATE_END_COUNT; i++) {
-        assert_true(strlen(sl_populate_end_name((sl_populate_end)i)) > 0);
-    }
-    assert_string_equal(sl_populate_end_name(SL_POPULATE_END_COUNT), "unknown");
-}
-
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 int main(void)
@@ -430,7 +421,6 @@ int main(void)
             cmocka_unit_test(test_exactly_the_tensors_that_are_not_lazy),
             cmocka_unit_test(test_ranges_of_chosen_tensors),
             cmocka_unit_test(test_the_switch),
-            cmocka_unit_test(test_every_end_has_a_name),
     };
     if (!page_files_can_be_dropped()) {
         return 77;

@@ -1,11 +1,11 @@
 /* Sizes for people: "1.5 GiB". Pure. */
-#ifndef CLI_BYTE_TEXT_H
-#define CLI_BYTE_TEXT_H
+#ifndef SL_BASE_BYTE_TEXT_H
+#define SL_BASE_BYTE_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* Writes a number of bytes in the largest unit that keeps it above 1; returns `buf`. */
-const char *byte_text(uint64_t n, char *buf, size_t buf_bytes);
+const char *sl__byte_text(uint64_t n, char *buf, size_t buf_bytes);
 
 #endif

@@ -1,8 +1,8 @@
-#include "byte_text.h"
+#include "base/byte_text.h"
 
 #include <stdio.h>
 
-const char *byte_text(uint64_t n, char *buf, size_t buf_bytes)
+const char *sl__byte_text(uint64_t n, char *buf, size_t buf_bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     double v = (double)n;
