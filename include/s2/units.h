@@ -1,6 +1,10 @@
 /*
  * The units of an S2 model: which tensor belongs to which. Pure.
  *
+ * What lies under "quantizer." in the file but runs on either side of it (its transformers, its resampling) counts
+ * to the half of the codec that uses it, so that decoding never needs what encoding needs; codec.quantizer is
+ * the books alone, which are computed on the host.
+ *
  * The rule goes by names alone, as the file format fixes them; a tensor that fits no rule belongs to no unit
  * and is never loaded.
  *

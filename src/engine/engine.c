@@ -134,7 +134,11 @@ int s2_engine_open(const s2_engine_opts *opts, s2_engine **ret_engine, sl_error 
         r = s2_weights_open(e->model, &e->weights, reterr);
     }
     if (r == 0) {
-        r = s2_slow_ar_create(&e->hp, e->layout.im_end, e->weights, &e->compute, &e->slow, reterr);
+        r = s2_weights_use_mapping(e->weights, reterr);
+    }
+    if (r == 0) {
+        const s2_slow_places places = s2_slow_places_on(&e->compute);
+        r = s2_slow_ar_create(&e->hp, e->layout.im_end, e->weights, &places, &e->slow, reterr);
     }
     if (r == 0) {
         r = s2_fast_ar_create(&e->hp, e->weights, &e->compute, &e->fast, reterr);

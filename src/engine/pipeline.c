@@ -276,9 +276,9 @@ static int blame_model(const job *j, int r, sl_error *reterr)
 static void note_memory(job *j)
 {
     const s2_engine *e = j->e;
-    uint64_t kv = s2_slow_ar_kv_bytes(e->slow);
-    uint64_t compute = s2_slow_ar_compute_bytes(e->slow) + s2_fast_ar_bytes(e->fast) +
-                       s2_codec_decoder_bytes(e->decoder);
+    uint64_t kv = s2_slow_ar_kv_bytes(e->slow, NULL) + s2_fast_ar_kv_bytes(e->fast);
+    uint64_t compute = s2_slow_ar_compute_bytes(e->slow, &e->compute) +
+                       s2_fast_ar_compute_bytes(e->fast) + s2_codec_decoder_bytes(e->decoder);
     j->stats->kv_bytes = kv > j->stats->kv_bytes ? kv : j->stats->kv_bytes;
     j->stats->compute_bytes = compute > j->stats->compute_bytes ? compute : j->stats->compute_bytes;
 }

@@ -1,7 +1,8 @@
 /*
- * Attention runs through ggml's flash attention over the cache's first n_kv rows. A single column is laid
- * out as the query heads of a group side by side: the KV head is then read once for all of them, and the
- * CPU back end does not split the sequence among its threads, which would make sums depend on their number.
+ * Attention runs through ggml's flash attention over the cache's first n_kv rows. On the CPU a single column is
+ * laid out as the query heads of a group side by side: the KV head is then read once for all of them, and
+ * the back end does not split the sequence among its threads, which would make sums depend on their number.
+ * Other devices know groups of heads themselves.
  */
 #include "engine/model/ar_layer.h"
 
@@ -59,8 +60,10 @@ int s2_ar_inputs_init(s2_ar_inputs *in, s2_graph *g, const s2_ar_hparams *hp, ui
         uint32_t n_kv, sl_error *reterr)
 {
     /* One row of the mask for each query row: the heads of a group, or the columns. */
-    uint32_t n_mask = n == 1 ? group_size(hp) : n;
+    bool is_grouped = n == 1 && g->compute->is_cpu;
+    uint32_t n_mask = is_grouped ? group_size(hp) : n;
     memset(in, 0, sizeof *in);
+    in->is_grouped = is_grouped;
     in->n_kv = n_kv;
     in->host_pos = sl__alloc(n, sizeof *in->host_pos);
     in->host_mask = sl__alloc((size_t)n_kv * n_mask, sizeof *in->host_mask);
@@ -91,7 +94,7 @@ void s2_ar_inputs_set(const s2_ar_inputs *in, uint32_t n_past)
     uint32_t n_mask = (uint32_t)in->mask->ne[1];
 
     for (uint32_t row = 0; row < n_mask; row++) {
-        uint32_t n_visible = n_past + 1 + (n == 1 ? 0 : row);
+        uint32_t n_visible = n_past + 1 + (in->is_grouped ? 0 : row);
         ggml_fp16_t *mask = in->host_mask + (size_t)row * in->n_kv;
         for (uint32_t j = 0; j < in->n_kv; j++) {
             mask[j] = j < n_visible ? visible : hidden;
@@ -124,11 +127,11 @@ static struct ggml_tensor *attend(s2_graph *g, const s2_ar_hparams *hp, const s2
     struct ggml_tensor *k = cache_view(g, hp, kv->k, in->n_kv);
     struct ggml_tensor *v = cache_view(g, hp, kv->v, in->n_kv);
     struct ggml_tensor *q_rows =
-            n == 1 ? ggml_reshape_3d(ctx, q, hp->head_dim, group_size(hp), hp->n_head_kv)
-                   : ggml_permute(ctx, q, 0, 2, 1, 3);
+            in->is_grouped ? ggml_reshape_3d(ctx, q, hp->head_dim, group_size(hp), hp->n_head_kv)
+                           : ggml_permute(ctx, q, 0, 2, 1, 3);
     struct ggml_tensor *out = ggml_flash_attn_ext(ctx, q_rows, k, v, in->mask, scale, 0.0f, 0.0f);
     ggml_flash_attn_ext_set_prec(out, GGML_PREC_F32);
-    if (n == 1) {
+    if (in->is_grouped) {
         /* The result comes with heads and query rows swapped. */
         out = ggml_cont(ctx, ggml_permute(ctx, out, 0, 2, 1, 3));
     }

@@ -9,6 +9,8 @@
 #ifndef S2_MODEL_AR_LAYER_H
 #define S2_MODEL_AR_LAYER_H
 
+#include <stdbool.h>
+
 #include "engine/model/hparams.h"
 #include "engine/nn/graph.h"
 #include "engine/nn/kv_cache.h"
@@ -34,11 +36,15 @@ typedef struct s2_ar_inputs {
     uint32_t n_kv;            /* positions of the cache that are looked at */
     int32_t *host_pos; /* what is sent to `pos` and `mask`, kept so that a step allocates nothing */
     ggml_fp16_t *host_mask;
+    bool is_grouped; /* one column, laid out as the query heads of a group side by side */
 } s2_ar_inputs;
 
 /* Binds the layer `prefix`N ("layers." or "fast_layers."). Errors: SL_EFORMAT naming the tensor. */
 int s2_ar_layer_bind(const s2_weights *weights, const s2_ar_hparams *hp, const char *prefix,
         uint32_t i_layer, s2_ar_layer *ret_layer, sl_error *reterr) SL_MUST_CHECK;
+
+/* The tensors of a layer, some of them NULL: S2_AR_LAYER_TENSORS pointers, for s2_weights_arrive. */
+#define S2_AR_LAYER_TENSORS (sizeof(s2_ar_layer) / sizeof(struct ggml_tensor *))
 
 /* Makes the inputs of a graph over n columns. Errors: SL_ENOMEM. */
 int s2_ar_inputs_init(s2_ar_inputs *in, s2_graph *g, const s2_ar_hparams *hp, uint32_t n,

@@ -5,6 +5,7 @@
  */
 #include "engine/model/codec_decoder.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ typedef struct stage {
 } stage;
 
 typedef struct piece {
+    bool is_built;
     s2_graph graph;
     s2_codec_tf_inputs tf_inputs;
     struct ggml_tensor *latents; /* rows [latent_dim, frames] */
@@ -41,6 +43,7 @@ typedef struct piece {
 struct s2_codec_decoder {
     s2_codec_hparams hp;
     s2_build_options options;
+    s2_compute *compute;
     s2_quantizer *quantizer;
     s2_state state;
     s2_codec_tf post;
@@ -164,10 +167,9 @@ static size_t max_nodes(const s2_codec_decoder *d)
            250 * (size_t)d->hp.n_stages;
 }
 
-static int init_piece(
-        s2_codec_decoder *d, s2_compute *compute, piece *p, uint32_t n_frames, sl_error *reterr)
+static int init_piece(s2_codec_decoder *d, piece *p, uint32_t n_frames, sl_error *reterr)
 {
-    int r = s2_graph_init(&p->graph, compute, max_nodes(d), reterr);
+    int r = s2_graph_init(&p->graph, d->compute, max_nodes(d), reterr);
     if (r < 0) {
         return r;
     }
@@ -218,19 +220,21 @@ static int bind_decoder(
 }
 
 static int init_decoder(
-        s2_codec_decoder *d, const s2_weights *weights, s2_compute *compute, sl_error *reterr)
+        s2_codec_decoder *d, s2_weights *weights, s2_compute *compute, sl_error *reterr)
 {
+    const sl_wait wait = {compute->should_stop, compute->stop_ud};
+    d->compute = compute;
     int r = bind_decoder(d, weights, compute, reterr);
     if (r == 0) {
-        r = s2_state_alloc(&d->state, compute, reterr);
+        r = s2_weights_arrive_all(weights, S2_SLOT_CODEC_QUANTIZER, &wait, reterr);
     }
-    for (size_t i = 0; i < N_PIECES && r == 0; i++) {
-        r = init_piece(d, compute, &d->pieces[i], piece_frames[i], reterr);
+    if (r == 0) {
+        r = s2_weights_arrive_all(weights, S2_SLOT_CODEC_DECODER, &wait, reterr);
     }
-    return r;
+    return r < 0 ? r : s2_state_alloc(&d->state, compute, SL_MEM_COMPUTE, reterr);
 }
 
-int s2__codec_decoder_create(const s2_hparams *hp, const s2_weights *weights, s2_compute *compute,
+int s2__codec_decoder_create(const s2_hparams *hp, s2_weights *weights, s2_compute *compute,
         const s2_build_options *options, s2_codec_decoder **ret_decoder, sl_error *reterr)
 {
     s2_codec_decoder *d = sl__alloc(1, sizeof *d);
@@ -251,11 +255,26 @@ int s2__codec_decoder_create(const s2_hparams *hp, const s2_weights *weights, s2
     return SL_OK;
 }
 
-int s2_codec_decoder_create(const s2_hparams *hp, const s2_weights *weights, s2_compute *compute,
+int s2_codec_decoder_create(const s2_hparams *hp, s2_weights *weights, s2_compute *compute,
         s2_codec_decoder **ret_decoder, sl_error *reterr)
 {
     const s2_build_options options = {0};
     return s2__codec_decoder_create(hp, weights, compute, &options, ret_decoder, reterr);
+}
+
+/* Builds the graph of a piece unless it is there. */
+static int need_piece(s2_codec_decoder *d, size_t i, sl_error *reterr)
+{
+    piece *p = &d->pieces[i];
+    if (p->is_built) {
+        return SL_OK;
+    }
+    int r = init_piece(d, p, piece_frames[i], reterr);
+    if (r < 0) {
+        s2_graph_done(&p->graph);
+    }
+    p->is_built = r == 0;
+    return r;
 }
 
 int s2_codec_decoder_check(
@@ -294,6 +313,11 @@ void s2_codec_decoder_reset(s2_codec_decoder *decoder)
     s2_codec_tf_reset(&decoder->post);
 }
 
+int s2_codec_decoder_prepare(s2_codec_decoder *decoder, sl_error *reterr)
+{
+    return need_piece(decoder, N_PIECES - 1, reterr);
+}
+
 static int run_piece(s2_codec_decoder *d, piece *p, const int32_t *codes, uint32_t n_frames,
         float *ret_samples, sl_error *reterr)
 {
@@ -326,7 +350,10 @@ int s2_codec_decoder_push(s2_codec_decoder *decoder, const int32_t *codes, uint3
     for (size_t i = 0; i < N_PIECES; i++) {
         uint32_t n = piece_frames[i];
         for (; n_left >= n; n_left -= n) {
-            int r = run_piece(decoder, &decoder->pieces[i], codes, n, ret_samples, reterr);
+            int r = need_piece(decoder, i, reterr);
+            if (r == 0) {
+                r = run_piece(decoder, &decoder->pieces[i], codes, n, ret_samples, reterr);
+            }
             if (r < 0) {
                 return r;
             }
@@ -339,9 +366,7 @@ int s2_codec_decoder_push(s2_codec_decoder *decoder, const int32_t *codes, uint3
 
 size_t s2_codec_decoder_bytes(const s2_codec_decoder *decoder)
 {
-    size_t n = sizeof *decoder + s2_state_bytes(&decoder->state) +
-               s2_state_bytes(&decoder->post.constants) + s2_quantizer_bytes(decoder->quantizer) +
-               MAX_FRAMES * (size_t)decoder->hp.latent_dim * sizeof(float);
+    size_t n = s2_state_bytes(&decoder->state) + s2_state_bytes(&decoder->post.constants);
     for (size_t i = 0; i < N_PIECES; i++) {
         n += s2_graph_bytes(&decoder->pieces[i].graph);
     }

@@ -24,13 +24,13 @@
 typedef struct s2_codec_decoder s2_codec_decoder;
 
 /*
- * Takes what it needs of the weights; allocates the stream's state and the graphs.
+ * Waits for the weights of decoder and quantizer; allocates the stream's state.
  * Errors: SL_EFORMAT (a tensor is missing, or of a type or shape that is not computed: names it), SL_ENOMEM.
  */
-int s2_codec_decoder_create(const s2_hparams *hp, const s2_weights *weights, s2_compute *compute,
+int s2_codec_decoder_create(const s2_hparams *hp, s2_weights *weights, s2_compute *compute,
         s2_codec_decoder **ret_decoder, sl_error *reterr) SL_MUST_CHECK;
 /* The same for tests: with probes ("zq" to "model4"), or without fused kernels. */
-int s2__codec_decoder_create(const s2_hparams *hp, const s2_weights *weights, s2_compute *compute,
+int s2__codec_decoder_create(const s2_hparams *hp, s2_weights *weights, s2_compute *compute,
         const s2_build_options *options, s2_codec_decoder **ret_decoder,
         sl_error *reterr) SL_MUST_CHECK;
 
@@ -52,7 +52,10 @@ void s2_codec_decoder_reset(s2_codec_decoder *decoder);
 int s2_codec_decoder_push(s2_codec_decoder *decoder, const int32_t *codes, uint32_t n_frames,
         float *ret_samples, sl_error *reterr) SL_MUST_CHECK;
 
-/* Bytes of state and compute buffers now. */
+/* Builds the graph of a single frame now, so that memory that is short shows. Errors: SL_ENOMEM, SL_EBUDGET. */
+int s2_codec_decoder_prepare(s2_codec_decoder *decoder, sl_error *reterr) SL_MUST_CHECK;
+
+/* Bytes of state and compute buffers on its device now. */
 size_t s2_codec_decoder_bytes(const s2_codec_decoder *decoder);
 
 #endif

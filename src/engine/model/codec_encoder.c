@@ -5,6 +5,7 @@
 #include "engine/model/codec_encoder.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@ typedef struct down_step {
 } down_step;
 
 typedef struct piece {
+    bool is_built;
     s2_graph graph;
     s2_codec_tf_inputs tf_inputs;
     s2_codec_tf_inputs pre_inputs;
@@ -41,6 +43,7 @@ typedef struct piece {
 struct s2_codec_encoder {
     s2_codec_hparams hp;
     s2_build_options options;
+    s2_compute *compute;
     s2_quantizer *quantizer;
     s2_state state;
     s2_conv first;
@@ -193,10 +196,9 @@ static size_t max_nodes(const s2_codec_encoder *e)
     return 200 + 80 * n_layer + 120 * (size_t)e->hp.n_down + 250 * (size_t)e->hp.n_stages;
 }
 
-static int init_piece(
-        s2_codec_encoder *e, s2_compute *compute, piece *p, uint32_t n_frames, sl_error *reterr)
+static int init_piece(s2_codec_encoder *e, piece *p, uint32_t n_frames, sl_error *reterr)
 {
-    int r = s2_graph_init(&p->graph, compute, max_nodes(e), reterr);
+    int r = s2_graph_init(&p->graph, e->compute, max_nodes(e), reterr);
     if (r < 0) {
         return r;
     }
@@ -251,16 +253,18 @@ static int bind_encoder(
 }
 
 static int init_encoder(
-        s2_codec_encoder *e, const s2_weights *weights, s2_compute *compute, sl_error *reterr)
+        s2_codec_encoder *e, s2_weights *weights, s2_compute *compute, sl_error *reterr)
 {
+    const sl_wait wait = {compute->should_stop, compute->stop_ud};
+    e->compute = compute;
     int r = bind_encoder(e, weights, compute, reterr);
     if (r == 0) {
-        r = s2_state_alloc(&e->state, compute, reterr);
+        r = s2_weights_arrive_all(weights, S2_SLOT_CODEC_QUANTIZER, &wait, reterr);
     }
-    for (size_t i = 0; i < N_PIECES && r == 0; i++) {
-        r = init_piece(e, compute, &e->pieces[i], piece_frames[i], reterr);
+    if (r == 0) {
+        r = s2_weights_arrive_all(weights, S2_SLOT_CODEC_ENCODER, &wait, reterr);
     }
-    return r;
+    return r < 0 ? r : s2_state_alloc(&e->state, compute, SL_MEM_COMPUTE, reterr);
 }
 
 static size_t buffer_floats(const s2_codec_hparams *hp)
@@ -268,7 +272,7 @@ static size_t buffer_floats(const s2_codec_hparams *hp)
     return MAX_FRAMES * ((size_t)hp->frame_samples + hp->latent_dim);
 }
 
-int s2__codec_encoder_create(const s2_hparams *hp, const s2_weights *weights, s2_compute *compute,
+int s2__codec_encoder_create(const s2_hparams *hp, s2_weights *weights, s2_compute *compute,
         const s2_build_options *options, s2_codec_encoder **ret_encoder, sl_error *reterr)
 {
     s2_codec_encoder *e = sl__alloc(1, sizeof *e);
@@ -294,11 +298,26 @@ int s2__codec_encoder_create(const s2_hparams *hp, const s2_weights *weights, s2
     return SL_OK;
 }
 
-int s2_codec_encoder_create(const s2_hparams *hp, const s2_weights *weights, s2_compute *compute,
+int s2_codec_encoder_create(const s2_hparams *hp, s2_weights *weights, s2_compute *compute,
         s2_codec_encoder **ret_encoder, sl_error *reterr)
 {
     const s2_build_options options = {0};
     return s2__codec_encoder_create(hp, weights, compute, &options, ret_encoder, reterr);
+}
+
+/* Builds the graph of a piece unless it is there. */
+static int need_piece(s2_codec_encoder *e, size_t i, sl_error *reterr)
+{
+    piece *p = &e->pieces[i];
+    if (p->is_built) {
+        return SL_OK;
+    }
+    int r = init_piece(e, p, piece_frames[i], reterr);
+    if (r < 0) {
+        s2_graph_done(&p->graph);
+    }
+    p->is_built = r == 0;
+    return r;
 }
 
 int s2_codec_encoder_check(
@@ -337,6 +356,15 @@ uint32_t s2_codec_encoder_n_frames(const s2_codec_encoder *encoder, size_t n_sam
     size_t frame = encoder->hp.frame_samples;
     size_t n = n_samples / frame + (n_samples % frame != 0);
     return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+int s2_codec_encoder_prepare(s2_codec_encoder *encoder, sl_error *reterr)
+{
+    int r = SL_OK;
+    for (size_t i = 0; i < N_PIECES && r == 0; i++) {
+        r = need_piece(encoder, i, reterr);
+    }
+    return r;
 }
 
 /* e->samples: the samples of n_frames frames. Leaves their latents in e->latents. */
@@ -409,7 +437,10 @@ int s2_codec_encoder_run(s2_codec_encoder *encoder, const float *samples, size_t
         uint32_t n = piece_frames[i];
         for (; n_frames - done >= n; done += n) {
             load_samples(e, samples, n_samples, (size_t)done * e->hp.frame_samples, n);
-            r = run_piece(e, &e->pieces[i], n, reterr);
+            r = need_piece(e, i, reterr);
+            if (r == 0) {
+                r = run_piece(e, &e->pieces[i], n, reterr);
+            }
             if (r < 0) {
                 return r;
             }
@@ -421,9 +452,8 @@ int s2_codec_encoder_run(s2_codec_encoder *encoder, const float *samples, size_t
 
 size_t s2_codec_encoder_bytes(const s2_codec_encoder *encoder)
 {
-    size_t n = sizeof *encoder + s2_state_bytes(&encoder->state) +
-               s2_state_bytes(&encoder->tf.constants) + s2_state_bytes(&encoder->pre.constants) +
-               s2_quantizer_bytes(encoder->quantizer) + buffer_floats(&encoder->hp) * sizeof(float);
+    size_t n = s2_state_bytes(&encoder->state) + s2_state_bytes(&encoder->tf.constants) +
+               s2_state_bytes(&encoder->pre.constants);
     for (size_t i = 0; i < N_PIECES; i++) {
         n += s2_graph_bytes(&encoder->pieces[i].graph);
     }

@@ -20,10 +20,14 @@
 
 typedef struct s2_codec_encoder s2_codec_encoder;
 
-int s2_codec_encoder_create(const s2_hparams *hp, const s2_weights *weights, s2_compute *compute,
+/*
+ * Waits for the weights of encoder and quantizer; allocates the state.
+ * Errors: SL_EFORMAT (as check), SL_ENOMEM, SL_EBUDGET.
+ */
+int s2_codec_encoder_create(const s2_hparams *hp, s2_weights *weights, s2_compute *compute,
         s2_codec_encoder **ret_encoder, sl_error *reterr) SL_MUST_CHECK;
 /* The same for tests: with probes ("block0" to "pre_module"), or without fused kernels. */
-int s2__codec_encoder_create(const s2_hparams *hp, const s2_weights *weights, s2_compute *compute,
+int s2__codec_encoder_create(const s2_hparams *hp, s2_weights *weights, s2_compute *compute,
         const s2_build_options *options, s2_codec_encoder **ret_encoder,
         sl_error *reterr) SL_MUST_CHECK;
 
@@ -44,6 +48,10 @@ uint32_t s2_codec_encoder_n_frames(const s2_codec_encoder *encoder, size_t n_sam
 int s2_codec_encoder_run(s2_codec_encoder *encoder, const float *samples, size_t n_samples,
         int32_t *ret_codes, sl_error *reterr) SL_MUST_CHECK;
 
+/* Builds all graphs now. Errors: SL_ENOMEM, SL_EBUDGET. */
+int s2_codec_encoder_prepare(s2_codec_encoder *encoder, sl_error *reterr) SL_MUST_CHECK;
+
+/* Bytes of state and compute buffers on its device now. */
 size_t s2_codec_encoder_bytes(const s2_codec_encoder *encoder);
 
 #endif

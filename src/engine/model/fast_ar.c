@@ -24,6 +24,8 @@ typedef struct fast_graph {
 
 struct s2_fast_ar {
     s2_hparams hp;
+    s2_weights *weights;
+    s2_compute *compute;
     struct ggml_tensor *embeddings;   /* [n_embd, codebook_size] */
     struct ggml_tensor *norm;         /* [n_embd] */
     struct ggml_tensor *output;       /* [n_embd, codebook_size] */
@@ -32,6 +34,8 @@ struct s2_fast_ar {
     s2_ar_layer *layers;
     s2_kv_cache kv;
     uint32_t n_past;
+    bool is_built;
+    uint64_t epoch; /* of the weights that the graphs are over */
     fast_graph first;
     fast_graph next;
 };
@@ -92,12 +96,11 @@ static struct ggml_tensor *build_hidden(const s2_fast_ar *ar, fast_graph *fg)
     return x;
 }
 
-static int build_graph(
-        const s2_fast_ar *ar, fast_graph *fg, s2_compute *compute, bool is_first, sl_error *reterr)
+static int build_graph(const s2_fast_ar *ar, fast_graph *fg, bool is_first, sl_error *reterr)
 {
     const s2_ar_hparams *hp = &ar->hp.fast;
     size_t max_nodes = (size_t)hp->n_layer * S2_AR_LAYER_NODES + EXTRA_NODES;
-    int r = s2_graph_init(&fg->g, compute, max_nodes, reterr);
+    int r = s2_graph_init(&fg->g, ar->compute, max_nodes, reterr);
     if (r < 0) {
         return r;
     }
@@ -126,7 +129,7 @@ static int build_graph(
     return s2_graph_alloc(g, reterr);
 }
 
-int s2_fast_ar_create(const s2_hparams *hp, const s2_weights *weights, s2_compute *compute,
+int s2_fast_ar_create(const s2_hparams *hp, s2_weights *weights, s2_compute *compute,
         s2_fast_ar **ret_ar, sl_error *reterr)
 {
     s2_fast_ar *ar = sl__alloc(1, sizeof *ar);
@@ -134,23 +137,16 @@ int s2_fast_ar_create(const s2_hparams *hp, const s2_weights *weights, s2_comput
         return sl__fail_nomem(reterr, sizeof *ar, "the fast AR");
     }
     ar->hp = *hp;
+    ar->weights = weights;
+    ar->compute = compute;
     ar->layers = sl__alloc(hp->fast.n_layer, sizeof *ar->layers);
     int r = ar->layers ? SL_OK : sl__fail_nomem(reterr, 0, "the fast AR's layers");
     if (r == 0) {
         r = bind_weights(ar, weights, reterr);
     }
     if (r == 0) {
-        r = s2_kv_cache_init(&ar->kv, compute, hp->fast.n_layer,
-                hp->fast.head_dim * hp->fast.n_head_kv, GGML_TYPE_F32, reterr);
-    }
-    if (r == 0) {
-        r = s2_kv_cache_reserve(&ar->kv, hp->n_codebooks, reterr);
-    }
-    if (r == 0) {
-        r = build_graph(ar, &ar->first, compute, true, reterr);
-    }
-    if (r == 0) {
-        r = build_graph(ar, &ar->next, compute, false, reterr);
+        r = s2_kv_cache_init(
+                &ar->kv, compute, hp->fast.n_layer, hp->fast.head_dim * hp->fast.n_head_kv, reterr);
     }
     if (r < 0) {
         s2_fast_ar_free(&ar);
@@ -166,6 +162,14 @@ static void fast_graph_done(fast_graph *fg)
     s2_graph_done(&fg->g);
 }
 
+void s2_fast_ar_release(s2_fast_ar *ar)
+{
+    fast_graph_done(&ar->first);
+    fast_graph_done(&ar->next);
+    s2_kv_cache_release(&ar->kv);
+    ar->is_built = false;
+}
+
 void s2_fast_ar_free(s2_fast_ar **ar)
 {
     if (!ar || !*ar) {
@@ -177,6 +181,33 @@ void s2_fast_ar_free(s2_fast_ar **ar)
     sl__free((*ar)->layers);
     sl__free(*ar);
     *ar = NULL;
+}
+
+int s2_fast_ar_prepare(s2_fast_ar *ar, sl_error *reterr)
+{
+    uint64_t epoch = s2_weights_epoch(ar->weights, S2_SLOT_FAST);
+    const sl_wait wait = {ar->compute->should_stop, ar->compute->stop_ud};
+    if (ar->is_built && ar->epoch == epoch) {
+        return SL_OK;
+    }
+    s2_fast_ar_release(ar);
+    int r = s2_weights_arrive_all(ar->weights, S2_SLOT_FAST, &wait, reterr);
+    if (r == 0) {
+        r = s2_kv_cache_reserve(&ar->kv, ar->hp.n_codebooks, reterr);
+    }
+    if (r == 0) {
+        r = build_graph(ar, &ar->first, true, reterr);
+    }
+    if (r == 0) {
+        r = build_graph(ar, &ar->next, false, reterr);
+    }
+    if (r < 0) {
+        s2_fast_ar_release(ar);
+        return r;
+    }
+    ar->is_built = true;
+    ar->epoch = epoch;
+    return SL_OK;
 }
 
 static int run(s2_fast_ar *ar, fast_graph *fg, uint32_t n_past, int32_t code, float *ret_logits,
@@ -199,6 +230,10 @@ static int run(s2_fast_ar *ar, fast_graph *fg, uint32_t n_past, int32_t code, fl
 int s2_fast_ar_begin(
         s2_fast_ar *ar, const float *hidden, int32_t code0, float *ret_logits, sl_error *reterr)
 {
+    int r = s2_fast_ar_prepare(ar, reterr);
+    if (r < 0) {
+        return r;
+    }
     ggml_backend_tensor_set(ar->first.hidden, hidden, 0, ggml_nbytes(ar->first.hidden));
     return run(ar, &ar->first, 0, code0, ret_logits, reterr);
 }
@@ -209,7 +244,12 @@ int s2_fast_ar_next(s2_fast_ar *ar, int32_t code, float *ret_logits, sl_error *r
     return run(ar, &ar->next, ar->n_past, code, ret_logits, reterr);
 }
 
-size_t s2_fast_ar_bytes(const s2_fast_ar *ar)
+size_t s2_fast_ar_kv_bytes(const s2_fast_ar *ar)
 {
-    return s2_kv_cache_bytes(&ar->kv) + s2_graph_bytes(&ar->first.g) + s2_graph_bytes(&ar->next.g);
+    return s2_kv_cache_bytes(&ar->kv, NULL);
+}
+
+size_t s2_fast_ar_compute_bytes(const s2_fast_ar *ar)
+{
+    return s2_graph_bytes(&ar->first.g) + s2_graph_bytes(&ar->next.g);
 }

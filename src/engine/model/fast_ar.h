@@ -20,8 +20,8 @@
 
 typedef struct s2_fast_ar s2_fast_ar;
 
-/* Errors: SL_EFORMAT naming the tensor, SL_ENOMEM. */
-int s2_fast_ar_create(const s2_hparams *hp, const s2_weights *weights, s2_compute *compute,
+/* Finds the tensors; allocates nothing on the device. Errors: SL_EFORMAT naming the tensor, SL_ENOMEM. */
+int s2_fast_ar_create(const s2_hparams *hp, s2_weights *weights, s2_compute *compute,
         s2_fast_ar **ret_ar, sl_error *reterr) SL_MUST_CHECK;
 void s2_fast_ar_free(s2_fast_ar **ar);
 
@@ -36,7 +36,14 @@ int s2_fast_ar_begin(s2_fast_ar *ar, const float *hidden, int32_t code0, float *
 int s2_fast_ar_next(
         s2_fast_ar *ar, int32_t code, float *ret_logits, sl_error *reterr) SL_MUST_CHECK;
 
-/* Bytes of KV cache and compute buffers. */
-size_t s2_fast_ar_bytes(const s2_fast_ar *ar);
+/* Waits for the weights and builds the graphs, unless that is done; begin does it too. Errors: those of both. */
+int s2_fast_ar_prepare(s2_fast_ar *ar, sl_error *reterr) SL_MUST_CHECK;
+
+/* Gives KV cache and compute buffers back. */
+void s2_fast_ar_release(s2_fast_ar *ar);
+
+/* Bytes of KV cache and of compute buffers now. */
+size_t s2_fast_ar_kv_bytes(const s2_fast_ar *ar);
+size_t s2_fast_ar_compute_bytes(const s2_fast_ar *ar);
 
 #endif

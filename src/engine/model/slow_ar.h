@@ -19,12 +19,23 @@
 
 typedef struct s2_slow_ar s2_slow_ar;
 
+/* Where the parts of the slow AR are computed. */
+typedef struct s2_slow_places {
+    s2_compute *embed; /* the tables: gathering rows, and the head */
+    s2_compute *first; /* layers below n_first */
+    s2_compute *rest;  /* the other layers, and the norm behind the last one */
+    uint32_t n_first;
+} s2_slow_places;
+
+/* All of it on one. */
+s2_slow_places s2_slow_places_on(s2_compute *compute);
+
 /*
  * end_token: id of the token that ends speech, outside the semantic ids.
  * Errors: SL_EFORMAT (tensors, or an end token outside the vocabulary), SL_ENOMEM.
  */
-int s2_slow_ar_create(const s2_hparams *hp, int32_t end_token, const s2_weights *weights,
-        s2_compute *compute, s2_slow_ar **ret_ar, sl_error *reterr) SL_MUST_CHECK;
+int s2_slow_ar_create(const s2_hparams *hp, int32_t end_token, s2_weights *weights,
+        const s2_slow_places *places, s2_slow_ar **ret_ar, sl_error *reterr) SL_MUST_CHECK;
 void s2_slow_ar_free(s2_slow_ar **ar);
 
 /* Positions so far. */
@@ -45,9 +56,19 @@ void s2_slow_ar_rewind(s2_slow_ar *ar, uint32_t n_past);
 int s2_slow_ar_eval(s2_slow_ar *ar, const int32_t *columns, uint32_t n, uint32_t max_chunk,
         float *ret_logits, float *ret_hidden, sl_error *reterr) SL_MUST_CHECK;
 
-/* Bytes of KV cache and of compute buffers now. */
-size_t s2_slow_ar_kv_bytes(const s2_slow_ar *ar);
-size_t s2_slow_ar_compute_bytes(const s2_slow_ar *ar);
+/* Makes room for n_positions, at most n_ctx, at once: a cache that grows is copied. Errors: SL_ENOMEM, SL_EBUDGET. */
+int s2_slow_ar_reserve(s2_slow_ar *ar, uint32_t n_positions, sl_error *reterr) SL_MUST_CHECK;
+
+/* Bytes of the KV cache on one compute or on all, and of compute buffers on one, now. */
+size_t s2_slow_ar_kv_bytes(const s2_slow_ar *ar, const s2_compute *compute_or_null);
+size_t s2_slow_ar_compute_bytes(const s2_slow_ar *ar, const s2_compute *compute);
+
+/*
+ * On computes that measure: builds what a prompt of n_prompt columns and a sequence of n_positions take, so that
+ * the bytes above tell.
+ */
+int s2_slow_ar_measure(
+        s2_slow_ar *ar, uint32_t n_prompt, uint32_t n_positions, sl_error *reterr) SL_MUST_CHECK;
 
 /* Gives KV cache and compute buffers back; the sequence is empty then. */
 void s2_slow_ar_release(s2_slow_ar *ar);

@@ -18,6 +18,10 @@ static const name_rule ar_rules[] = {
 };
 static const name_rule codec_rules[] = {
         {"encoder.", S2_UNIT_CODEC_ENCODER},
+        {"quantizer.pre_module.", S2_UNIT_CODEC_ENCODER},
+        {"quantizer.downsample.", S2_UNIT_CODEC_ENCODER},
+        {"quantizer.post_module.", S2_UNIT_CODEC_DECODER},
+        {"quantizer.upsample.", S2_UNIT_CODEC_DECODER},
         {"quantizer.", S2_UNIT_CODEC_QUANTIZER},
         {"decoder.", S2_UNIT_CODEC_DECODER},
 };

@@ -12,7 +12,7 @@ s2_build s2_build_begin(s2_graph *g, const s2_build_options *options)
 {
     return (s2_build){.g = g,
             .ctx = g->ctx,
-            .is_fused = !options->is_standard && ggml_backend_is_cpu(g->compute->backend),
+            .is_fused = !options->is_standard && g->compute->is_cpu,
             .is_probed = options->probe != NULL};
 }
 

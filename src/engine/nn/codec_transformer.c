@@ -74,8 +74,8 @@ static int make_rope(s2_codec_tf *tf, s2_compute *compute, sl_error *reterr)
         return r;
     }
     tf->rope = ggml_new_tensor_3d(tf->constants.ctx, GGML_TYPE_F32, half, 2, window);
-    r = s2_state_alloc(&tf->constants, compute, reterr);
-    if (r < 0) {
+    r = s2_state_alloc(&tf->constants, compute, SL_MEM_COMPUTE, reterr);
+    if (r < 0 || s2_compute_is_measuring(compute)) {
         return r;
     }
     float *table = sl__alloc(1, ggml_nbytes(tf->rope));

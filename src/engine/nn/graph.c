@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+/* Stands for memory that is only measured: ggml takes a tensor with an address for one that has its memory. */
+#define NO_MEMORY ((void *)(uintptr_t)64)
+
 /* Room for the records of n tensors and, if is_graph, of a graph over them. */
 static struct ggml_context *new_record_context(size_t n_tensors, bool is_graph)
 {
@@ -25,18 +28,86 @@ int s2_graph_init(s2_graph *g, s2_compute *compute, size_t max_nodes, sl_error *
     return SL_OK;
 }
 
-int s2_graph_alloc(s2_graph *g, sl_error *reterr)
+static int check_support(const s2_graph *g, sl_error *reterr)
 {
-    g->galloc = ggml_gallocr_new(ggml_backend_get_default_buffer_type(g->compute->backend));
-    if (!g->galloc || !ggml_gallocr_alloc_graph(g->galloc, g->cgraph)) {
-        return sl__fail(reterr, SL_ENOMEM, "out of memory: cannot allocate a compute buffer");
+    for (int i = 0; i < ggml_graph_n_nodes(g->cgraph); i++) {
+        const struct ggml_tensor *node = ggml_graph_node(g->cgraph, i);
+        if (!s2_compute_supports(g->compute, node)) {
+            const struct ggml_tensor *first = node->src[0];
+            return sl__fail(reterr, SL_EUNSUPPORTED, "%s does not compute %s%s%s",
+                    ggml_backend_name(g->compute->backend), ggml_op_desc(node), first ? " of " : "",
+                    first ? ggml_type_name(first->type) : "");
+        }
     }
     return SL_OK;
 }
 
+/* Books and allocates what the largest graph of the arena needs. */
+static int grow(s2_graph *g, s2_arena *arena, size_t n_bytes, sl_error *reterr)
+{
+    sl_scratch_release(&arena->booked);
+    arena->n_bytes = 0;
+    int r = s2_compute_book(g->compute, SL_MEM_COMPUTE, n_bytes, &arena->booked, reterr);
+    arena->n_bytes = r >= 0 ? n_bytes : 0;
+    return r;
+}
+
+static int place_graph(s2_graph *g, s2_arena *arena, sl_error *reterr)
+{
+    size_t n_bytes = 0;
+    ggml_gallocr_reserve_n_size(arena->galloc, g->cgraph, NULL, NULL, &n_bytes);
+    if (s2_compute_is_measuring(g->compute)) {
+        arena->n_bytes = n_bytes > arena->n_bytes ? n_bytes : arena->n_bytes;
+        return SL_OK;
+    }
+    int r = n_bytes > arena->n_bytes ? grow(g, arena, n_bytes, reterr) : SL_OK;
+    if (r < 0) {
+        return r;
+    }
+    bool is_there = ggml_gallocr_reserve(arena->galloc, g->cgraph) &&
+                    ggml_gallocr_alloc_graph(arena->galloc, g->cgraph);
+    if (!is_there) {
+        return sl__fail(reterr, SL_ENOMEM,
+                "out of memory: cannot allocate a compute buffer of %zu bytes on %s", n_bytes,
+                ggml_backend_name(g->compute->backend));
+    }
+    g->arena_bytes = arena->n_bytes;
+    return SL_OK;
+}
+
+int s2_graph_alloc_in(s2_graph *g, s2_arena *arena, sl_error *reterr)
+{
+    int r = check_support(g, reterr);
+    if (r < 0) {
+        return r;
+    }
+    if (!arena->galloc) {
+        arena->galloc = ggml_gallocr_new(g->compute->buft);
+    }
+    if (!arena->galloc) {
+        return sl__fail(reterr, SL_ENOMEM, "out of memory: cannot plan a compute buffer");
+    }
+    g->arena = arena;
+    return place_graph(g, arena, reterr);
+}
+
+int s2_graph_alloc(s2_graph *g, sl_error *reterr)
+{
+    return s2_graph_alloc_in(g, &g->own, reterr);
+}
+
+bool s2_graph_is_stale(const s2_graph *g)
+{
+    return g->arena && g->arena_bytes != g->arena->n_bytes && !s2_compute_is_measuring(g->compute);
+}
+
 int s2_graph_run(s2_graph *g, sl_error *reterr)
 {
-    enum ggml_status status = ggml_backend_graph_compute(g->compute->backend, g->cgraph);
+    s2_compute *c = g->compute;
+    if (c->should_stop && c->should_stop(c->stop_ud)) {
+        return sl__fail(reterr, SL_ECANCELLED, "stopped");
+    }
+    enum ggml_status status = ggml_backend_graph_compute(c->backend, g->cgraph);
     if (status == GGML_STATUS_SUCCESS) {
         return SL_OK;
     }
@@ -49,7 +120,14 @@ int s2_graph_run(s2_graph *g, sl_error *reterr)
 
 size_t s2_graph_bytes(const s2_graph *g)
 {
-    return g->galloc ? ggml_gallocr_get_buffer_size(g->galloc, 0) : 0;
+    return g->own.n_bytes;
+}
+
+void s2_arena_done(s2_arena *arena)
+{
+    ggml_gallocr_free(arena->galloc);
+    sl_scratch_release(&arena->booked);
+    memset(arena, 0, sizeof *arena);
 }
 
 void s2_graph_done(s2_graph *g)
@@ -57,7 +135,7 @@ void s2_graph_done(s2_graph *g)
     if (!g) {
         return;
     }
-    ggml_gallocr_free(g->galloc);
+    s2_arena_done(&g->own);
     ggml_free(g->ctx);
     memset(g, 0, sizeof *g);
 }
@@ -72,12 +150,35 @@ int s2_state_init(s2_state *s, size_t max_tensors, sl_error *reterr)
     return SL_OK;
 }
 
-int s2_state_alloc(s2_state *s, s2_compute *compute, sl_error *reterr)
+/* Gives every tensor an address, so that graphs over them can be measured. */
+static void pretend(s2_state *s)
 {
-    s->buffer = ggml_backend_alloc_ctx_tensors(s->ctx, compute->backend);
-    if (!s->buffer) {
-        return sl__fail(reterr, SL_ENOMEM, "out of memory: cannot allocate state tensors");
+    for (struct ggml_tensor *t = ggml_get_first_tensor(s->ctx); t;
+            t = ggml_get_next_tensor(s->ctx, t)) {
+        t->data = NO_MEMORY;
     }
+}
+
+int s2_state_alloc(s2_state *s, s2_compute *compute, sl_mem_kind kind, sl_error *reterr)
+{
+    size_t n_bytes = ggml_backend_alloc_ctx_tensors_from_buft_size(s->ctx, compute->buft);
+    if (s2_compute_is_measuring(compute)) {
+        pretend(s);
+        s->n_bytes = n_bytes;
+        return SL_OK;
+    }
+    int r = s2_compute_book(compute, kind, n_bytes, &s->booked, reterr);
+    if (r < 0) {
+        return r;
+    }
+    s->buffer = ggml_backend_alloc_ctx_tensors_from_buft(s->ctx, compute->buft);
+    if (!s->buffer) {
+        sl_scratch_release(&s->booked);
+        return sl__fail(reterr, SL_ENOMEM,
+                "out of memory: cannot allocate state tensors of %zu bytes on %s", n_bytes,
+                ggml_backend_name(compute->backend));
+    }
+    s->n_bytes = n_bytes;
     s2_state_clear(s);
     return SL_OK;
 }
@@ -91,7 +192,7 @@ void s2_state_clear(s2_state *s)
 
 size_t s2_state_bytes(const s2_state *s)
 {
-    return s->buffer ? ggml_backend_buffer_get_size(s->buffer) : 0;
+    return s->n_bytes;
 }
 
 void s2_state_done(s2_state *s)
@@ -100,6 +201,7 @@ void s2_state_done(s2_state *s)
         return;
     }
     ggml_backend_buffer_free(s->buffer);
+    sl_scratch_release(&s->booked);
     ggml_free(s->ctx);
     memset(s, 0, sizeof *s);
 }

@@ -9,6 +9,7 @@
 #ifndef S2_NN_GRAPH_H
 #define S2_NN_GRAPH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "ggml-alloc.h"
@@ -18,24 +19,47 @@
 #include "base/status.h"
 #include "engine/nn/compute.h"
 
+/*
+ * The compute buffer of one graph, or of several that run one after the other and may overwrite each other's
+ * results. Zeroed memory is an empty one.
+ */
+typedef struct s2_arena {
+    ggml_gallocr_t galloc;
+    sl_scratch *booked;
+    size_t n_bytes; /* of the largest graph so far */
+} s2_arena;
+
+void s2_arena_done(s2_arena *arena);
+
 typedef struct s2_graph {
     s2_compute *compute;
     struct ggml_context *ctx; /* tensor records only, no data */
     struct ggml_cgraph *cgraph;
-    ggml_gallocr_t galloc; /* owns the compute buffer */
+    s2_arena own;
+    s2_arena *arena;    /* where it is allocated: `own`, or that of others too */
+    size_t arena_bytes; /* of the arena when it was allocated */
 } s2_graph;
 
 /* Room for max_nodes nodes and as many leaves. Errors: SL_ENOMEM. */
 int s2_graph_init(
         s2_graph *g, s2_compute *compute, size_t max_nodes, sl_error *reterr) SL_MUST_CHECK;
 
-/* Plans and allocates the compute buffer of the finished graph. Errors: SL_ENOMEM with the bytes needed. */
+/*
+ * Plans, books and allocates the compute buffer of the finished graph; measures it only on a compute that measures.
+ * Errors: SL_EUNSUPPORTED (the device lacks an operation: names it), SL_EBUDGET, SL_ENOMEM.
+ */
 int s2_graph_alloc(s2_graph *g, sl_error *reterr) SL_MUST_CHECK;
+
+/* The same in an arena that outlives the graph. If a later graph makes it grow, this one is stale. */
+int s2_graph_alloc_in(s2_graph *g, s2_arena *arena, sl_error *reterr) SL_MUST_CHECK;
+
+/* Its memory has moved since it was allocated: it must be built anew. */
+bool s2_graph_is_stale(const s2_graph *g);
 
 /* Computes once. Errors: SL_ECANCELLED (s2_compute_set_stop), SL_EDEVICE, SL_ENOMEM. */
 int s2_graph_run(s2_graph *g, sl_error *reterr) SL_MUST_CHECK;
 
-/* Bytes of the compute buffer; 0 before alloc. */
+/* Bytes of the compute buffer of its own; 0 before alloc. */
 size_t s2_graph_bytes(const s2_graph *g);
 
 void s2_graph_done(s2_graph *g);
@@ -47,11 +71,15 @@ void s2_graph_done(s2_graph *g);
 typedef struct s2_state {
     struct ggml_context *ctx;
     ggml_backend_buffer_t buffer;
+    sl_scratch *booked;
+    size_t n_bytes;
 } s2_state;
 
 /* Room for max_tensors records; create tensors in s->ctx, then alloc. */
 int s2_state_init(s2_state *s, size_t max_tensors, sl_error *reterr) SL_MUST_CHECK;
-int s2_state_alloc(s2_state *s, s2_compute *compute, sl_error *reterr) SL_MUST_CHECK;
+/* kind: SL_MEM_KV or SL_MEM_COMPUTE. Errors: SL_EBUDGET, SL_ENOMEM. */
+int s2_state_alloc(
+        s2_state *s, s2_compute *compute, sl_mem_kind kind, sl_error *reterr) SL_MUST_CHECK;
 void s2_state_clear(s2_state *s); /* all zero again */
 size_t s2_state_bytes(const s2_state *s);
 void s2_state_done(s2_state *s);

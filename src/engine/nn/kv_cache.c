@@ -1,22 +1,34 @@
 #include "engine/nn/kv_cache.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/mem.h"
 
 int s2_kv_cache_init(s2_kv_cache *kv, s2_compute *compute, uint32_t n_layer, uint32_t row_elems,
-        enum ggml_type type, sl_error *reterr)
+        sl_error *reterr)
 {
     memset(kv, 0, sizeof *kv);
-    kv->compute = compute;
     kv->row_elems = row_elems;
-    kv->type = type;
     kv->layers = sl__alloc(n_layer, sizeof *kv->layers);
     if (!kv->layers) {
         return sl__fail_nomem(reterr, n_layer * sizeof *kv->layers, "a KV cache");
     }
     kv->n_layer = n_layer;
+    s2_kv_cache_move(kv, 0, compute);
     return SL_OK;
+}
+
+void s2_kv_cache_move(s2_kv_cache *kv, uint32_t i_first, s2_compute *compute)
+{
+    for (uint32_t i = i_first; i < kv->n_layer; i++) {
+        kv->layers[i].compute = compute;
+    }
+}
+
+enum ggml_type s2_kv_cache_type(const s2_compute *compute)
+{
+    return compute->is_cpu ? GGML_TYPE_F32 : GGML_TYPE_F16;
 }
 
 static int copy_rows(
@@ -30,21 +42,24 @@ static int copy_rows(
     return SL_OK;
 }
 
-static int grow_layer(s2_kv_cache *kv, s2_kv_layer *layer, uint32_t capacity, sl_error *reterr)
+static int grow_layer(
+        const s2_kv_cache *kv, s2_kv_layer *layer, uint32_t capacity, sl_error *reterr)
 {
-    s2_kv_layer grown = {0};
+    enum ggml_type type = s2_kv_cache_type(layer->compute);
+    s2_kv_layer grown = {.compute = layer->compute};
     /* K, V and two views of them for the copy. */
     int r = s2_state_init(&grown.state, 4, reterr);
     if (r < 0) {
         return r;
     }
-    grown.k = ggml_new_tensor_2d(grown.state.ctx, kv->type, kv->row_elems, capacity);
-    grown.v = ggml_new_tensor_2d(grown.state.ctx, kv->type, kv->row_elems, capacity);
-    r = s2_state_alloc(&grown.state, kv->compute, reterr);
-    if (r == 0 && layer->k) {
+    grown.k = ggml_new_tensor_2d(grown.state.ctx, type, kv->row_elems, capacity);
+    grown.v = ggml_new_tensor_2d(grown.state.ctx, type, kv->row_elems, capacity);
+    r = s2_state_alloc(&grown.state, layer->compute, SL_MEM_KV, reterr);
+    bool is_copied = layer->k && !s2_compute_is_measuring(layer->compute);
+    if (r == 0 && is_copied) {
         r = copy_rows(&grown.state, grown.k, layer->k, reterr);
     }
-    if (r == 0 && layer->v) {
+    if (r == 0 && is_copied) {
         r = copy_rows(&grown.state, grown.v, layer->v, reterr);
     }
     if (r < 0) {
@@ -79,16 +94,18 @@ void s2_kv_cache_release(s2_kv_cache *kv)
 {
     for (uint32_t i = 0; i < kv->n_layer; i++) {
         s2_state_done(&kv->layers[i].state);
-        kv->layers[i] = (s2_kv_layer){0};
+        kv->layers[i] = (s2_kv_layer){.compute = kv->layers[i].compute};
     }
     kv->capacity = 0;
 }
 
-size_t s2_kv_cache_bytes(const s2_kv_cache *kv)
+size_t s2_kv_cache_bytes(const s2_kv_cache *kv, const s2_compute *compute_or_null)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < kv->n_layer; i++) {
-        n += s2_state_bytes(&kv->layers[i].state);
+        const s2_kv_layer *layer = &kv->layers[i];
+        bool counts = !compute_or_null || layer->compute == compute_or_null;
+        n += counts ? s2_state_bytes(&layer->state) : 0;
     }
     return n;
 }

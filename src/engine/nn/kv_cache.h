@@ -15,23 +15,31 @@
 #include "engine/nn/graph.h"
 
 typedef struct s2_kv_layer {
+    s2_compute *compute;
     s2_state state;
     struct ggml_tensor *k;
     struct ggml_tensor *v;
 } s2_kv_layer;
 
 typedef struct s2_kv_cache {
-    s2_compute *compute;
     uint32_t n_layer;
     uint32_t row_elems; /* head_dim * n_head_kv */
-    enum ggml_type type;
-    uint32_t capacity; /* positions */
+    uint32_t capacity;  /* positions */
     s2_kv_layer *layers;
 } s2_kv_cache;
 
-/* Allocates no tensors yet. Errors: SL_ENOMEM. */
+/* Allocates no tensors yet; all layers are on `compute`. Errors: SL_ENOMEM. */
 int s2_kv_cache_init(s2_kv_cache *kv, s2_compute *compute, uint32_t n_layer, uint32_t row_elems,
-        enum ggml_type type, sl_error *reterr) SL_MUST_CHECK;
+        sl_error *reterr) SL_MUST_CHECK;
+
+/* Layers from i_first on are on another compute. Before anything is reserved. */
+void s2_kv_cache_move(s2_kv_cache *kv, uint32_t i_first, s2_compute *compute);
+
+/*
+ * F32 on the CPU: with an F16 cache ggml's CPU attention also sums in F16, which costs 7e-3 on the logits of
+ * the golden model and makes the size of prompt chunks visible. F16 elsewhere, where sums stay F32.
+ */
+enum ggml_type s2_kv_cache_type(const s2_compute *compute);
 
 /*
  * Makes room for n_positions; what is stored stays. Tensors change, so graphs over them must be rebuilt.
@@ -42,7 +50,8 @@ int s2_kv_cache_reserve(s2_kv_cache *kv, uint32_t n_positions, sl_error *reterr)
 /* Gives the tensors back. */
 void s2_kv_cache_release(s2_kv_cache *kv);
 
-size_t s2_kv_cache_bytes(const s2_kv_cache *kv);
+/* Bytes of all layers, or of those on one compute. */
+size_t s2_kv_cache_bytes(const s2_kv_cache *kv, const s2_compute *compute_or_null);
 
 void s2_kv_cache_done(s2_kv_cache *kv);
 

@@ -1,19 +1,19 @@
 /*
- * One ggml context holds a record for each tensor of the model; its data pointer is the tensor's place in
- * the mapping. One buffer for each file tells ggml where such pointers live. Names are looked up by the
- * model's own hash, which gives the index of the record.
+ * One ggml context holds a record for each tensor of the model, in the order of the model's own index, so that a
+ * name is looked up by the model's hash. Addresses come and go; records stay where they are.
  */
 #include "engine/nn/weights.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ggml-backend.h"
-#include "ggml-cpu.h"
 
 #include "base/mem.h"
+#include "sluice/ggml_device.h"
 
 /* Every ggml kernel may load a tensor's first element with an aligned instruction of this many bytes. */
 #define WEIGHT_ALIGN 4
@@ -21,17 +21,47 @@
 /* Longest name that is looked up, with its NUL. */
 #define MAX_NAME 128
 
+/* A buffer of the residency as ggml sees it. */
+typedef struct seen_buffer {
+    sl_buffer *buffer;
+    sl_ggml_view view;
+} seen_buffer;
+
+typedef struct slot_state {
+    sl_lease *lease; /* NULL: not attached */
+    size_t i_unit;
+    uint64_t epoch;
+    seen_buffer *seen;
+    size_t n_seen;
+    size_t cap_seen;
+} slot_state;
+
+/* A record and the index of its tensor, sorted by the record's address. */
+typedef struct record {
+    const struct ggml_tensor *tensor;
+    uint64_t i_tensor;
+} record;
+
 struct s2_weights {
     const sl_model *model;
+    bool is_codec_file;
+    uint32_t n_first; /* layers of S2_SLOT_SLOW */
     struct ggml_context *ctx;
-    struct ggml_tensor **tensors;   /* by the model's tensor index; NULL for one of no bytes */
-    ggml_backend_buffer_t *buffers; /* one for each file */
+    struct ggml_tensor **tensors; /* by the model's tensor index; NULL for one of no bytes */
+    record *records;
+    size_t n_records;
+    ggml_backend_buffer_t *maps; /* one for each file, if the mapping is used */
+    slot_state slots[S2_SLOT_COUNT];
 };
 
-static int bind_tensor(s2_weights *w, uint64_t i, sl_error *reterr)
+const char *s2_slot_name(s2_slot slot)
 {
-    const sl_tensor *t = sl_model_tensor_at(w->model, i);
-    const sl_gguf_tensor *info = t->info;
+    return slot == S2_SLOT_SLOW_REST ? "slow.rest" : s2_unit_name((s2_unit_id)slot);
+}
+
+static int add_record(s2_weights *w, uint64_t i, sl_error *reterr)
+{
+    const sl_gguf_tensor *info = sl_model_tensor_at(w->model, i)->info;
     char name[128];
 
     if (info->n_bytes == 0) {
@@ -53,21 +83,23 @@ static int bind_tensor(s2_weights *w, uint64_t i, sl_error *reterr)
     }
     struct ggml_tensor *tensor =
             ggml_new_tensor(w->ctx, (enum ggml_type)info->type, GGML_MAX_DIMS, ne);
-    /* ggml never writes to a leaf that is no output, so the cast does not break the promise of const. */
-    void *data = (void *)(uintptr_t)sl_model_data(w->model, t);
-    if (ggml_backend_tensor_alloc(w->buffers[t->i_file], tensor, data) != GGML_STATUS_SUCCESS) {
-        return sl__fail(
-                reterr, SL_EINTERNAL, "%s: cannot bind tensor %s", sl_model_path(w->model), name);
-    }
     ggml_set_name(tensor, name);
     w->tensors[i] = tensor;
+    w->records[w->n_records] = (record){tensor, i};
+    w->n_records++;
     return SL_OK;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    uintptr_t x = (uintptr_t)((const record *)a)->tensor;
+    uintptr_t y = (uintptr_t)((const record *)b)->tensor;
+    return (x > y) - (x < y);
 }
 
 int s2_weights_open(const sl_model *model, s2_weights **ret_weights, sl_error *reterr)
 {
     uint64_t n_tensors = sl_model_n_tensors(model);
-    uint32_t n_files = sl_model_n_files(model);
     int r = SL_OK;
 
     s2_weights *w = sl__alloc(1, sizeof *w);
@@ -75,36 +107,24 @@ int s2_weights_open(const sl_model *model, s2_weights **ret_weights, sl_error *r
         return sl__fail_nomem(reterr, sizeof *w, "the weights");
     }
     w->model = model;
+    w->is_codec_file = s2_unit_is_codec_file(model);
+    w->n_first = UINT32_MAX;
     w->tensors = sl__alloc(n_tensors, sizeof(struct ggml_tensor *));
-    w->buffers = sl__alloc(n_files, sizeof(ggml_backend_buffer_t));
+    w->records = sl__alloc(n_tensors, sizeof *w->records);
     struct ggml_init_params params = {
             .mem_size = (n_tensors + 1) * ggml_tensor_overhead(), .no_alloc = true};
     w->ctx = ggml_init(params);
-    if (!w->tensors || !w->buffers || !w->ctx) {
+    if (!w->tensors || !w->records || !w->ctx) {
         r = sl__fail_nomem(reterr, params.mem_size, "tensor records");
-        goto out;
     }
-    for (uint32_t i = 0; i < n_files; i++) {
-        const sl_map *map = sl_model_map(model, i);
-        void *base = (void *)(uintptr_t)sl_map_data(map);
-        w->buffers[i] = ggml_backend_cpu_buffer_from_ptr(base, (size_t)sl_map_size(map));
-        if (!w->buffers[i]) {
-            r = sl__fail_nomem(reterr, sizeof(void *), "a buffer over the mapping");
-            goto out;
-        }
-        ggml_backend_buffer_set_usage(w->buffers[i], GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+    for (uint64_t i = 0; i < n_tensors && r == 0; i++) {
+        r = add_record(w, i, reterr);
     }
-    for (uint64_t i = 0; i < n_tensors; i++) {
-        r = bind_tensor(w, i, reterr);
-        if (r < 0) {
-            goto out;
-        }
-    }
-out:
     if (r < 0) {
         s2_weights_close(&w);
         return r;
     }
+    qsort(w->records, w->n_records, sizeof *w->records, by_address);
     *ret_weights = w;
     return SL_OK;
 }
@@ -115,21 +135,239 @@ void s2_weights_close(s2_weights **weights)
         return;
     }
     s2_weights *w = *weights;
-    if (w->buffers) {
-        for (uint32_t i = 0; i < sl_model_n_files(w->model); i++) {
-            ggml_backend_buffer_free(w->buffers[i]);
-        }
+    for (int slot = 0; slot < S2_SLOT_COUNT; slot++) {
+        s2_weights_detach(w, (s2_slot)slot);
+        sl__free(w->slots[slot].seen);
+    }
+    for (uint32_t i = 0; w->maps && i < sl_model_n_files(w->model); i++) {
+        ggml_backend_buffer_free(w->maps[i]);
     }
     ggml_free(w->ctx);
-    sl__free(w->buffers);
+    sl__free(w->maps);
+    sl__free(w->records);
     sl__free(w->tensors);
     sl__free(w);
     *weights = NULL;
 }
 
+void s2_weights_split_slow(s2_weights *weights, uint32_t n_first)
+{
+    weights->n_first = n_first;
+}
+
+static bool begins_with(sl_span name, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return name.n >= n && memcmp(name.p, prefix, n) == 0;
+}
+
+/*
+ * When a tensor is needed within its slot: tables before the layers, these by number, what has none behind them.
+ */
+static uint32_t turn_of(sl_span name)
+{
+    static const char *const layers[] = {"layers.", "fast_layers."};
+    for (size_t k = 0; k < sizeof layers / sizeof layers[0]; k++) {
+        if (!begins_with(name, layers[k])) {
+            continue;
+        }
+        uint32_t n = 0;
+        for (size_t i = strlen(layers[k]); i < name.n && name.p[i] >= '0' && name.p[i] <= '9';
+                i++) {
+            n = n > UINT32_MAX / 16 ? n : 10 * n + (uint32_t)(name.p[i] - '0');
+        }
+        return 1 + n;
+    }
+    bool is_first = begins_with(name, "embeddings.") || begins_with(name, "fast_embeddings.") ||
+                    begins_with(name, "fast_project_in.");
+    return is_first ? 0 : UINT32_MAX;
+}
+
+static int slot_of(const s2_weights *w, uint64_t i_tensor)
+{
+    sl_span name = sl_model_tensor_at(w->model, i_tensor)->info->name;
+    s2_unit_id unit = s2_unit_of(name, w->is_codec_file);
+    if (unit == S2_UNIT_NONE) {
+        return S2_SLOT_COUNT;
+    }
+    /* Layer n has turn n + 1, the last norm a larger one. */
+    bool is_rest = unit == S2_UNIT_SLOW && w->n_first != UINT32_MAX && turn_of(name) > w->n_first;
+    return is_rest ? S2_SLOT_SLOW_REST : (int)unit;
+}
+
+static int by_turn(const void *a, const void *b)
+{
+    const sl_tensor *x = *(const sl_tensor *const *)a;
+    const sl_tensor *y = *(const sl_tensor *const *)b;
+    uint32_t turn_x = turn_of(x->info->name);
+    uint32_t turn_y = turn_of(y->info->name);
+    if (turn_x != turn_y) {
+        return turn_x < turn_y ? -1 : 1;
+    }
+    /* Records of a model lie in one array: the order of the file. */
+    return (x > y) - (x < y);
+}
+
+size_t s2_weights_list(const s2_weights *weights, s2_slot slot, const sl_tensor **ret_tensors)
+{
+    size_t n = 0;
+    for (uint64_t i = 0; i < sl_model_n_tensors(weights->model); i++) {
+        if (slot_of(weights, i) == (int)slot) {
+            ret_tensors[n] = sl_model_tensor_at(weights->model, i);
+            n++;
+        }
+    }
+    if (n > 0) {
+        qsort(ret_tensors, n, sizeof *ret_tensors, by_turn);
+    }
+    return n;
+}
+
 const char *s2_weights_path(const s2_weights *weights)
 {
     return sl_model_path(weights->model);
+}
+
+static int bind_record(const s2_weights *w, struct ggml_tensor *tensor,
+        ggml_backend_buffer_t buffer, void *data, sl_error *reterr)
+{
+    if (ggml_backend_tensor_alloc(buffer, tensor, data) != GGML_STATUS_SUCCESS) {
+        tensor->buffer = NULL;
+        tensor->data = NULL;
+        return sl__fail(reterr, SL_EDEVICE, "%s: cannot bind tensor %s", sl_model_path(w->model),
+                tensor->name);
+    }
+    return SL_OK;
+}
+
+int s2_weights_use_mapping(s2_weights *w, sl_error *reterr)
+{
+    uint32_t n_files = sl_model_n_files(w->model);
+    int r = SL_OK;
+    w->maps = sl__alloc(n_files, sizeof(ggml_backend_buffer_t));
+    for (uint32_t i = 0; i < n_files && w->maps; i++) {
+        const sl_map *map = sl_model_map(w->model, i);
+        void *base = (void *)(uintptr_t)sl_map_data(map);
+        w->maps[i] = ggml_backend_cpu_buffer_from_ptr(base, (size_t)sl_map_size(map));
+        if (!w->maps[i]) {
+            return sl__fail_nomem(reterr, sizeof(void *), "a buffer over the mapping");
+        }
+        ggml_backend_buffer_set_usage(w->maps[i], GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+    }
+    if (!w->maps) {
+        return sl__fail_nomem(reterr, n_files * sizeof(void *), "buffers over the mapping");
+    }
+    for (size_t i = 0; i < w->n_records && r == 0; i++) {
+        const sl_tensor *t = sl_model_tensor_at(w->model, w->records[i].i_tensor);
+        /* ggml never writes to a leaf that is no output, so the cast does not break the promise of const. */
+        void *data = (void *)(uintptr_t)sl_model_data(w->model, t);
+        r = bind_record(w, w->tensors[w->records[i].i_tensor], w->maps[t->i_file], data, reterr);
+    }
+    return r;
+}
+
+void s2_weights_attach(s2_weights *weights, s2_slot slot, sl_lease *lease, size_t i_unit)
+{
+    weights->slots[slot].lease = lease;
+    weights->slots[slot].i_unit = i_unit;
+}
+
+void s2_weights_detach(s2_weights *w, s2_slot slot)
+{
+    slot_state *s = &w->slots[slot];
+    if (!s->lease) {
+        return;
+    }
+    for (size_t i = 0; i < w->n_records; i++) {
+        uint64_t i_tensor = w->records[i].i_tensor;
+        if (w->tensors[i_tensor]->buffer && slot_of(w, i_tensor) == (int)slot) {
+            w->tensors[i_tensor]->buffer = NULL;
+            w->tensors[i_tensor]->data = NULL;
+        }
+    }
+    for (size_t i = 0; i < s->n_seen; i++) {
+        sl_ggml_view_done(&s->seen[i].view);
+    }
+    s->n_seen = 0;
+    s->lease = NULL;
+    s->epoch++;
+}
+
+uint64_t s2_weights_epoch(const s2_weights *weights, s2_slot slot)
+{
+    return weights->slots[slot].epoch;
+}
+
+static int see(slot_state *s, sl_buffer *buffer, sl_ggml_view *ret_view, sl_error *reterr)
+{
+    for (size_t i = 0; i < s->n_seen; i++) {
+        if (s->seen[i].buffer == buffer) {
+            *ret_view = s->seen[i].view;
+            return SL_OK;
+        }
+    }
+    if (!sl__grow((void **)&s->seen, &s->cap_seen, s->n_seen + 1, sizeof *s->seen)) {
+        return sl__fail_nomem(reterr, sizeof *s->seen, "a list of buffers");
+    }
+    int r = sl_ggml_view_init(buffer, ret_view, reterr);
+    if (r >= 0) {
+        s->seen[s->n_seen] = (seen_buffer){buffer, *ret_view};
+        s->n_seen++;
+    }
+    return r;
+}
+
+static int arrive(s2_weights *w, uint64_t i_tensor, const sl_wait *wait, sl_error *reterr)
+{
+    const sl_tensor *t = sl_model_tensor_at(w->model, i_tensor);
+    int slot = slot_of(w, i_tensor);
+    slot_state *s = slot < S2_SLOT_COUNT ? &w->slots[slot] : NULL;
+    sl_tensor_at at = {0};
+    sl_ggml_view view;
+    if (!s || !s->lease) {
+        return sl__fail(reterr, SL_EINTERNAL, "%s: tensor %s is used without a lease",
+                sl_model_path(w->model), w->tensors[i_tensor]->name);
+    }
+    int r = sl_lease_wait(s->lease, s->i_unit, t, wait, reterr);
+    if (r >= 0) {
+        r = sl_lease_tensor(s->lease, s->i_unit, t, &at, reterr);
+    }
+    if (r >= 0) {
+        r = see(s, at.buffer, &view, reterr);
+    }
+    return r < 0 ? r
+                 : bind_record(w, w->tensors[i_tensor], view.buffer, (char *)view.base + at.offset,
+                           reterr);
+}
+
+int s2_weights_arrive(s2_weights *weights, struct ggml_tensor *const *tensors, size_t n,
+        const sl_wait *wait, sl_error *reterr)
+{
+    int r = SL_OK;
+    for (size_t i = 0; i < n && r == 0; i++) {
+        if (!tensors[i] || tensors[i]->buffer) {
+            continue;
+        }
+        record key = {.tensor = tensors[i]};
+        const record *found =
+                bsearch(&key, weights->records, weights->n_records, sizeof key, by_address);
+        r = found ? arrive(weights, found->i_tensor, wait, reterr)
+                  : sl__fail(reterr, SL_EINTERNAL, "tensor %s is none of the model's",
+                            tensors[i]->name);
+    }
+    return r;
+}
+
+int s2_weights_arrive_all(s2_weights *weights, s2_slot slot, const sl_wait *wait, sl_error *reterr)
+{
+    int r = SL_OK;
+    for (size_t i = 0; i < weights->n_records && r == 0; i++) {
+        uint64_t i_tensor = weights->records[i].i_tensor;
+        if (!weights->tensors[i_tensor]->buffer && slot_of(weights, i_tensor) == (int)slot) {
+            r = arrive(weights, i_tensor, wait, reterr);
+        }
+    }
+    return r;
 }
 
 static struct ggml_tensor *find_by_name(const s2_weights *w, const char *name)
@@ -159,8 +397,8 @@ static bool has_kind(const struct ggml_tensor *t, s2_weight_kind kind)
     if (t->type == GGML_TYPE_F32 || t->type == GGML_TYPE_F16 || t->type == GGML_TYPE_BF16) {
         return true;
     }
-    /* Integer types are data, not weights; a matrix may have any type that has a dot product. */
-    return kind == S2_WEIGHT_MATRIX && ggml_get_type_traits_cpu(t->type)->vec_dot != NULL &&
+    /* Integer types are data, not weights; types of intermediate results cannot be widened. */
+    return kind == S2_WEIGHT_MATRIX && ggml_is_quantized(t->type) &&
            ggml_get_type_traits(t->type)->to_float != NULL;
 }
 

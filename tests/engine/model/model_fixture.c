@@ -14,6 +14,7 @@ void model_fixture_open(model_fixture *f, const char *name, int n_threads)
     assert_ok(s2_hparams_read(f->model, &f->hp, &err), &err);
     assert_ok(s2_compute_init(&f->compute, n_threads, &err), &err);
     assert_ok(s2_weights_open(f->model, &f->weights, &err), &err);
+    assert_ok(s2_weights_use_mapping(f->weights, &err), &err);
 }
 
 void model_fixture_close(model_fixture *f)

@@ -46,6 +46,7 @@ static void open_model(model_fixture *m, uint32_t type)
     assert_ok(s2_hparams_read(m->model, &m->hp, &err), &err);
     assert_ok(s2_compute_init(&m->compute, 1, &err), &err);
     assert_ok(s2_weights_open(m->model, &m->weights, &err), &err);
+    assert_ok(s2_weights_use_mapping(m->weights, &err), &err);
 }
 
 static double element(const struct ggml_tensor *t, size_t i)
@@ -190,7 +191,7 @@ static void check_layer(
     double worst = 0;
     assert_ok(s2_ar_layer_bind(m->weights, hp, prefix, 1, &layer, &err), &err);
     assert_int_equal(layer.q_norm != NULL, hp->has_qk_norm);
-    assert_ok(s2_kv_cache_init(&kv, &m->compute, 1, HEAD * KV, GGML_TYPE_F32, &err), &err);
+    assert_ok(s2_kv_cache_init(&kv, &m->compute, 1, HEAD * KV, &err), &err);
     assert_ok(s2_kv_cache_reserve(&kv, 9, &err), &err);
     for (size_t i = 0; i < N_ALL * D; i++) {
         x[i] = (float)sin(0.7 * (double)i * (double)(i % 11));

@@ -75,8 +75,8 @@ static void test_G4_27_any_number_of_frames(void **state)
     s2_codec_decoder *d = create_decoder(&f, &usual);
     size_t n_samples = f.hp.codec.frame_samples;
     int32_t *codes = make_codes(&f, 5000);
-    size_t n_bytes = s2_codec_decoder_bytes(d);
     float *longest = decode(&f, d, codes, 5000, 21);
+    size_t n_bytes = s2_codec_decoder_bytes(d);
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         float *pcm = decode(&f, d, codes, counts[i], counts[i]);
         assert_same_bits(pcm, longest, counts[i] * n_samples);

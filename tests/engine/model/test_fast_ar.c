@@ -36,7 +36,7 @@ static float largest_over_frames(const char *file, int n_threads)
             largest = d > largest ? d : largest;
         }
     }
-    assert_true(s2_fast_ar_bytes(ar) > 0);
+    assert_true(s2_fast_ar_compute_bytes(ar) > 0);
     free(hidden);
     free(codes);
     free(want);

@@ -28,7 +28,9 @@ static void open_ar(fixture *f, const char *name, int n_threads)
 {
     sl_error err;
     model_fixture_open(&f->m, name, n_threads);
-    assert_ok(s2_slow_ar_create(&f->m.hp, END_TOKEN, f->m.weights, &f->m.compute, &f->ar, &err),
+    assert_ok(s2_slow_ar_create(&f->m.hp, END_TOKEN, f->m.weights,
+                      &(s2_slow_places){&f->m.compute, &f->m.compute, &f->m.compute, UINT32_MAX},
+                      &f->ar, &err),
             &err);
     f->logits = malloc((f->m.hp.codebook_size + 1) * sizeof(float));
     f->hidden = malloc(f->m.hp.slow.n_embd * sizeof(float));
@@ -213,7 +215,8 @@ static void test_rewound_sequence_leaves_no_trace(void **state)
     assert_ok(s2_slow_ar_eval(f.ar, columns, n, 0, f.logits, f.hidden, &err), &err);
     assert_memory_equal(first, f.logits, n_codes * sizeof *first);
     s2_slow_ar_release(f.ar);
-    assert_int_equal(s2_slow_ar_kv_bytes(f.ar) + s2_slow_ar_compute_bytes(f.ar), 0);
+    assert_int_equal(
+            s2_slow_ar_kv_bytes(f.ar, NULL) + s2_slow_ar_compute_bytes(f.ar, &f.m.compute), 0);
     assert_ok(s2_slow_ar_eval(f.ar, columns, n, 0, f.logits, f.hidden, &err), &err);
     assert_memory_equal(first, f.logits, n_codes * sizeof *first);
     free(other);
@@ -262,8 +265,10 @@ static void test_end_token_of_another_tokenizer_is_refused(void **state)
     model_fixture_open(&m, "golden/tiny-s2-f32.gguf", 1);
     static const int32_t bad[] = {-1, 640, 547, 610, 151645};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_int_equal(
-                s2_slow_ar_create(&m.hp, bad[i], m.weights, &m.compute, &ar, &err), SL_EFORMAT);
+        assert_int_equal(s2_slow_ar_create(&m.hp, bad[i], m.weights,
+                                 &(s2_slow_places){&m.compute, &m.compute, &m.compute, UINT32_MAX},
+                                 &ar, &err),
+                SL_EFORMAT);
         assert_null(ar);
     }
     model_fixture_close(&m);

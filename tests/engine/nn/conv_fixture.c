@@ -80,7 +80,7 @@ void conv_fixture_open(conv_fixture *f, const conv_case *c, int n_threads)
     if (n_kept > 0) {
         conv->state = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, n_kept, n_channels);
     }
-    assert_ok(s2_state_alloc(&f->tensors, &f->compute, &err), &err);
+    assert_ok(s2_state_alloc(&f->tensors, &f->compute, SL_MEM_COMPUTE, &err), &err);
     fill(conv->weight, 1);
     fill(conv->bias, 2);
     fill(f->alpha, 3);

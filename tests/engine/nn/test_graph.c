@@ -115,7 +115,7 @@ static void test_states_begin_at_zero_and_are_cleared(void **state)
     float v[4] = {1, 2, 3, 4};
     assert_ok(s2_state_init(&s, 1, &err), &err);
     struct ggml_tensor *t = ggml_new_tensor_1d(s.ctx, GGML_TYPE_F32, 4);
-    assert_ok(s2_state_alloc(&s, &compute, &err), &err);
+    assert_ok(s2_state_alloc(&s, &compute, SL_MEM_COMPUTE, &err), &err);
     assert_true(s2_state_bytes(&s) >= sizeof v);
     ggml_backend_tensor_get(t, v, 0, sizeof v);
     for (int i = 0; i < 4; i++) {
@@ -138,7 +138,7 @@ static void test_a_state_beyond_all_memory_is_an_error(void **state)
     sl_error err = {0};
     assert_ok(s2_state_init(&s, 1, &err), &err);
     assert_non_null(ggml_new_tensor_1d(s.ctx, GGML_TYPE_F32, TOO_MANY));
-    assert_int_equal(s2_state_alloc(&s, &compute, &err), SL_ENOMEM);
+    assert_int_equal(s2_state_alloc(&s, &compute, SL_MEM_COMPUTE, &err), SL_ENOMEM);
     assert_int_equal(s2_state_bytes(&s), 0);
     s2_state_done(&s);
 }

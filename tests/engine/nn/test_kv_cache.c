@@ -36,7 +36,7 @@ static void transfer(s2_kv_cache *kv, uint32_t n_positions, bool is_check)
     for (uint32_t layer = 0; layer < kv->n_layer; layer++) {
         struct ggml_tensor *pair[2] = {kv->layers[layer].k, kv->layers[layer].v};
         for (int which = 0; which < 2; which++) {
-            bool is_half = kv->type == GGML_TYPE_F16;
+            bool is_half = kv->layers[layer].k->type == GGML_TYPE_F16;
             void *data = is_half ? (void *)h : (void *)v;
             size_t bytes = n * (is_half ? sizeof *h : sizeof *v);
             for (size_t i = 0; i < n && !is_check; i++) {
@@ -61,28 +61,29 @@ static void transfer(s2_kv_cache *kv, uint32_t n_positions, bool is_check)
 static void test_growing_keeps_the_content(void **state)
 {
     (void)state;
-    static const enum ggml_type types[] = {GGML_TYPE_F32, GGML_TYPE_F16};
-    for (int i = 0; i < 2; i++) {
+    /* As on the CPU, and as on another device: with halves. */
+    for (int is_cpu = 0; is_cpu <= 1; is_cpu++) {
+        compute.is_cpu = is_cpu != 0;
         s2_kv_cache kv;
         sl_error err;
-        assert_ok(s2_kv_cache_init(&kv, &compute, 3, 24, types[i], &err), &err);
+        assert_ok(s2_kv_cache_init(&kv, &compute, 3, 24, &err), &err);
         assert_int_equal(kv.capacity, 0);
-        assert_int_equal(s2_kv_cache_bytes(&kv), 0);
+        assert_int_equal(s2_kv_cache_bytes(&kv, NULL), 0);
         assert_ok(s2_kv_cache_reserve(&kv, 5, &err), &err);
         assert_int_equal(kv.capacity, 5);
-        size_t bytes = s2_kv_cache_bytes(&kv);
-        assert_true(bytes >= 2 * 3 * 5 * ggml_row_size(types[i], 24));
+        size_t bytes = s2_kv_cache_bytes(&kv, NULL);
+        assert_true(bytes >= 2 * 3 * 5 * ggml_row_size(s2_kv_cache_type(&compute), 24));
         transfer(&kv, 5, false);
         assert_ok(s2_kv_cache_reserve(&kv, 3, &err), &err);
         assert_int_equal(kv.capacity, 5);
-        assert_int_equal(s2_kv_cache_bytes(&kv), bytes);
+        assert_int_equal(s2_kv_cache_bytes(&kv, NULL), bytes);
         assert_ok(s2_kv_cache_reserve(&kv, 6, &err), &err);
         assert_ok(s2_kv_cache_reserve(&kv, 300, &err), &err);
         assert_int_equal(kv.capacity, 300);
         transfer(&kv, 5, true);
         s2_kv_cache_release(&kv);
         assert_int_equal(kv.capacity, 0);
-        assert_int_equal(s2_kv_cache_bytes(&kv), 0);
+        assert_int_equal(s2_kv_cache_bytes(&kv, NULL), 0);
         assert_ok(s2_kv_cache_reserve(&kv, 2, &err), &err);
         assert_int_equal(kv.capacity, 2);
         s2_kv_cache_done(&kv);
@@ -96,7 +97,7 @@ static void test_rows_beyond_the_content_are_zero(void **state)
     s2_kv_cache kv;
     sl_error err;
     float row[8];
-    assert_ok(s2_kv_cache_init(&kv, &compute, 1, 8, GGML_TYPE_F32, &err), &err);
+    assert_ok(s2_kv_cache_init(&kv, &compute, 1, 8, &err), &err);
     assert_ok(s2_kv_cache_reserve(&kv, 4, &err), &err);
     transfer(&kv, 4, false);
     assert_ok(s2_kv_cache_reserve(&kv, 9, &err), &err);
@@ -112,7 +113,7 @@ static void test_a_failed_growth_keeps_the_content(void **state)
     (void)state;
     s2_kv_cache kv;
     sl_error err = {0};
-    assert_ok(s2_kv_cache_init(&kv, &compute, 2, 1u << 16, GGML_TYPE_F32, &err), &err);
+    assert_ok(s2_kv_cache_init(&kv, &compute, 2, 1u << 16, &err), &err);
     assert_ok(s2_kv_cache_reserve(&kv, 3, &err), &err);
     transfer(&kv, 3, false);
     assert_int_equal(s2_kv_cache_reserve(&kv, UINT32_MAX, &err), SL_ENOMEM);
@@ -129,7 +130,7 @@ static void test_no_memory_for_the_layers(void **state)
     s2_kv_cache kv;
     sl_error err = {0};
     sl__mem_fail_after(0);
-    int r = s2_kv_cache_init(&kv, &compute, 2, 16, GGML_TYPE_F32, &err);
+    int r = s2_kv_cache_init(&kv, &compute, 2, 16, &err);
     sl__mem_fail_after(-1);
     assert_int_equal(r, SL_ENOMEM);
     s2_kv_cache_done(&kv);

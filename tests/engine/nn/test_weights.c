@@ -39,6 +39,7 @@ static void test_every_tensor_lies_in_the_mapping(void **state)
     s2_weights *w = NULL;
     assert_ok(sl_model_open(path, &model, &err), &err);
     assert_ok(s2_weights_open(model, &w, &err), &err);
+    assert_ok(s2_weights_use_mapping(w, &err), &err);
     assert_string_equal(s2_weights_path(w), path);
     for (uint64_t i = 0; i < sl_model_n_tensors(model); i++) {
         const sl_tensor *t = sl_model_tensor_at(model, i);
