@@ -26,6 +26,9 @@ extern const opt_command cmd_inspect_table;
 int cmd_say(int argc, char **argv);
 extern const opt_command cmd_say_table;
 
+int cmd_serve(int argc, char **argv);
+extern const opt_command cmd_serve_table;
+
 int cmd_synth(int argc, char **argv);
 extern const opt_command cmd_synth_table;
 

@@ -31,6 +31,7 @@ static const command_row commands[] = {
         {"drop", "let go of the cached pages of models", cmd_drop, {&cmd_drop_table}},
         {"inspect", "show what is in a model file", cmd_inspect, {&cmd_inspect_table}},
         {"say", "speak a text", cmd_say, {&cmd_say_table}},
+        {"serve", "speak for clients: an HTTP server and a page", cmd_serve, {&cmd_serve_table}},
         {"synth", "write a synthetic model", cmd_synth, {&cmd_synth_table}},
         {"voice", "list, show and remove saved voices", cmd_voice,
                 {&cmd_voice_list_table, &cmd_voice_show_table, &cmd_voice_rm_table}},

@@ -29,7 +29,7 @@ ALLOWED = {
     "engine/model": LOW | {"source", "device", "residency", "s2", "engine/nn", "engine/sample"},
     "engine": LOW | {"source", "device", "residency", "s2", "engine/text", "engine/sample", "engine/voice",
                      "engine/audio", "engine/nn", "engine/model"},
-    "apps/cli": LOW | {"source", "device", "residency", "s2"},
+    "apps/cli": LOW | {"source", "device", "residency", "s2", "apps/server"},
     "apps/server": LOW | {"source", "residency", "s2"},
     "s2": {"base", "source"},
 }

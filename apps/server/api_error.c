@@ -1,0 +1,95 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app.h"
+
+#define JSON_TYPE "application/json"
+#define TEXT_TYPE "text/plain; charset=utf-8"
+
+void api_send_json(reply *answer, int status, sl__json *json)
+{
+    size_t n = 0;
+    const char *text = sl__json_text(json, &n);
+    if (text) {
+        reply_whole(answer, status, JSON_TYPE, text, n);
+    } else {
+        reply_whole(answer, 503, TEXT_TYPE, "out of memory\n", 14);
+    }
+    sl__json_done(json);
+}
+
+static const char *type_of(int status)
+{
+    switch (status) {
+    case 401:
+        return "authentication_error";
+    case 403:
+        return "permission_error";
+    case 429:
+        return "rate_limit_error";
+    default:
+        return status >= 500 ? "server_error" : "invalid_request_error";
+    }
+}
+
+static void send_error(
+        reply *answer, int status, const char *param, const char *code, const char *message)
+{
+    sl__json json = {0};
+    sl__json_object(&json);
+    sl__json_key(&json, "error");
+    sl__json_object(&json);
+    sl__json_key(&json, "message");
+    sl__json_cstr(&json, message);
+    sl__json_key(&json, "type");
+    sl__json_cstr(&json, type_of(status));
+    sl__json_key(&json, "param");
+    sl__json_cstr(&json, param);
+    sl__json_key(&json, "code");
+    sl__json_cstr(&json, code);
+    sl__json_end(&json);
+    sl__json_end(&json);
+    api_send_json(answer, status, &json);
+}
+
+void api_fail(reply *answer, int status, const char *param, const char *code, const char *fmt, ...)
+{
+    char message[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    send_error(answer, status, param, code, message);
+}
+
+void api_fail_text(reply *answer, int status, const char *fmt, ...)
+{
+    char message[520];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(message, sizeof message - 1, fmt, ap);
+    va_end(ap);
+    size_t n_message = n < 0 ? 0 : strnlen(message, sizeof message - 1);
+    message[n_message] = '\n';
+    reply_whole(answer, status, TEXT_TYPE, message, n_message + 1);
+}
+
+static bool is_worth_a_retry(int status)
+{
+    return status == 429 || status == 503;
+}
+
+void api_fail_error(reply *answer, job_dialect dialect, const char *param, const sl_error *err)
+{
+    int status = err->code == SL_EBUSY && dialect == DIALECT_OPENAI ? 429
+                                                                    : sl_err_http_status(err->code);
+    if (is_worth_a_retry(status)) {
+        reply_add_header(answer, "Retry-After", "1");
+    }
+    if (dialect == DIALECT_FORM) {
+        api_fail_text(answer, status, "%s", err->msg);
+    } else {
+        send_error(answer, status, param, NULL, err->msg);
+    }
+}
