@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/byte_text.h"
 #include "base/mem.h"
 #include "residency/plan_impl.h"
 
@@ -190,18 +191,44 @@ static void say_swap(const sl__plan_input *in, size_t i_place, char *buf, size_t
     }
 }
 
+/* Budgets beside the first one that are too small as well. */
+static void say_others(
+        const sl__plan_input *in, const sl_plan *plan, size_t i_first, char *buf, size_t n_buf)
+{
+    size_t n_short = 0;
+    buf[0] = '\0';
+    for (size_t i = i_first + 1; i < plan->n_places; i++) {
+        n_short += plan->floors[i] > in->request->places[i].budget_bytes;
+    }
+    for (size_t i = i_first + 1; n_short == 1 && i < plan->n_places; i++) {
+        if (plan->floors[i] > in->request->places[i].budget_bytes) {
+            snprintf(buf, n_buf, " (and %.40s %" PRIu64 " bytes)", in->request->places[i].name,
+                    plan->floors[i]);
+        }
+    }
+    if (n_short > 1) {
+        snprintf(buf, n_buf, " (and %zu other places more than their budgets)", n_short);
+    }
+}
+
 static void refuse(const sl__plan_input *in, sl_plan *plan, size_t i_place)
 {
     const sl_plan_place *place = &in->request->places[i_place];
-    char placement[200];
-    char swap[96];
+    char budget[32];
+    char needed[32];
+    char placement[160];
+    char swap[80];
+    char others[96];
     say_placement(in, plan, placement, sizeof placement);
     say_swap(in, i_place, swap, sizeof swap);
+    say_others(in, plan, i_place, others, sizeof others);
     sl__fail(&plan->refusal, SL_EBUDGET,
-            "%s: the budget of %" PRIu64 " bytes is too small: policy %s needs %" PRIu64
-            " bytes; give that much%s%s",
-            place->name, place->budget_bytes, sl_policy_name(in->request->policy),
-            plan->floors[i_place], swap, placement);
+            "%.64s: the budget of %" PRIu64 " bytes (%s) is too small: policy %s needs %" PRIu64
+            " bytes (%s); give that much%s%s%s",
+            place->name, place->budget_bytes,
+            sl__byte_text(place->budget_bytes, budget, sizeof budget),
+            sl_policy_name(in->request->policy), plan->floors[i_place],
+            sl__byte_text(plan->floors[i_place], needed, sizeof needed), others, swap, placement);
 }
 
 /* The peaks of a plan that does not fit are what each phase needs by itself. */

@@ -195,7 +195,11 @@ static void write_place(sl__json *j, const sl__account *a, size_t track)
     sl__json_key(j, "tid");
     sl__json_u64(j, track);
     sl__json_key(j, "budget_bytes");
-    sl__json_u64(j, a->budget_bytes);
+    if (a->budget_bytes != UINT64_MAX) {
+        sl__json_u64(j, a->budget_bytes);
+    } else {
+        sl__json_null(j); /* no limit; and readers of JSON have signed numbers */
+    }
     sl__json_key(j, "peak_bytes");
     sl__json_object(j);
     write_kinds(j, a->peak);

@@ -63,7 +63,7 @@ const sl__trace_event *sl__trace_at(const sl__trace *trace, size_t i);
  * tracks of their own. otherData has what the events lack to be compared with a plan:
  *
  *     {"format":"sluice-trace","version":1,"policy":"swap","dropped_events":0,
- *      "places":[{"name":"vulkan0","tid":3,"budget_bytes":...,
+ *      "places":[{"name":"vulkan0","tid":3,"budget_bytes":... (null = no limit),
  *                 "peak_bytes":{"weights":...,"kv":...,"compute":...,"staging":...,"total":...}}]}
  */
 void sl__trace_json(

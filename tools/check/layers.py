@@ -43,7 +43,7 @@ UPWARDS = {
 # Third-party header (regular expression) -> where it may be included.
 FENCES = [
     (r"(ggml|gguf)[\w-]*\.h$", r"src/engine/(nn|model)/|src/device/ggml\.c$"),
-    (r"jansson\.h$", r"src/engine/text/|apps/server/(api_\w+|config)\.c$"),
+    (r"jansson\.h$", r"src/engine/text/|apps/server/(api_\w+|config)\.c$|apps/cli/plan_overlay\.c$"),
     (r"(sndfile|soxr|opusenc)\.h$|opus/", r"src/engine/audio/"),
     (r"(pcre2|utf8proc)\.h$", r"src/engine/text/"),
     (r"microhttpd\.h$", r"apps/server/http\.c$"),
