@@ -114,6 +114,21 @@ static void assign_roles(sl_phase *p)
     }
 }
 
+/*
+ * What leaves is gone before anything new is booked: otherwise both would be there for a moment, which the budget may
+ * allow but the plan does not say.
+ */
+static int wait_for_leavers(sl_phase *p, const sl_wait *wait, sl_error *reterr)
+{
+    int result = 0;
+    for (size_t i = 0; i < p->r->n_places; i++) {
+        while (result >= 0 && sl__is_coming_free(p->r, i)) {
+            result = sl__wait_change(p->r, wait, reterr);
+        }
+    }
+    return result;
+}
+
 static void fetch_ahead(sl_phase *p)
 {
     for (size_t i = 0; i < p->r->n_units; i++) {
@@ -180,6 +195,9 @@ static int begin(
     int result = pin_needed(p, is_streaming, reterr);
     if (result >= 0) {
         assign_roles(p);
+        result = wait_for_leavers(p, wait, reterr);
+    }
+    if (result >= 0) {
         result = book_pool(p, wait, reterr);
     }
     if (result >= 0) {

@@ -84,7 +84,7 @@ void rig_open(rig *g, const rig_model *m, const rig_opts *opts)
     sl_residency_opts ropts = {.places = places,
             .n_places = 2,
             .policy = opts->policy,
-            .slice_bytes = 64,
+            .slice_bytes = opts->slice_bytes ? opts->slice_bytes : 64,
             .ring_bytes = 512,
             .n_trace = 64,
             .is_stepped = !opts->has_threads,

@@ -32,6 +32,7 @@ typedef struct rig_opts {
     uint64_t device_bytes; /* 0 = 4096 */
     uint64_t max_alloc_bytes;
     uint64_t link_bytes_s;
+    uint64_t slice_bytes; /* 0 = 64 */
     sl_policy policy;
     bool b_has_second; /* unit b may be on the CPU */
     bool has_threads;

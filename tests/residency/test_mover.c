@@ -273,7 +273,7 @@ static void test_random_sequences_with_failures(void **state)
     }
 }
 
-static void test_a_lost_device_fails_requests_and_nothing_else(void **state)
+static void test_G3_26_a_lost_device_fails_requests_and_nothing_else(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 2000; seed++) {
@@ -306,7 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_G3_01_G3_05_every_failure_in_every_short_sequence),
             cmocka_unit_test(test_random_sequences_with_failures),
-            cmocka_unit_test(test_a_lost_device_fails_requests_and_nothing_else),
+            cmocka_unit_test(test_G3_26_a_lost_device_fails_requests_and_nothing_else),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }
