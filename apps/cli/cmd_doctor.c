@@ -60,16 +60,6 @@ typedef struct finding {
     const char *switched_off;
 } finding;
 
-static void put_or_null(sl__json *j, const char *key, bool has, uint64_t v)
-{
-    sl__json_key(j, key);
-    if (has) {
-        sl__json_u64(j, v);
-    } else {
-        sl__json_null(j);
-    }
-}
-
 static void put_bound(sl__json *j, const sl_ram_bound *b)
 {
     sl__json_object(j);
@@ -89,7 +79,7 @@ static void put_line(sl__json *j, const sl_ram_line *line)
     sl__json_object(j);
     put_cstr(j, "source", line->source);
     put_cstr(j, "text", line->text);
-    put_or_null(j, "bytes", line->has_bytes, line->bytes);
+    put_u64_or_null(j, "bytes", line->has_bytes, line->bytes);
     put_bool(j, "warning", line->is_warning);
     sl__json_end(j);
 }
@@ -102,9 +92,9 @@ static void put_ram(sl__json *j, const sl_ram_budget *ram)
     put_bool(j, "known", ram->is_known);
     put_bool(j, "estimate", ram->is_estimate);
     put_u64(j, "budget_bytes", ram->budget_bytes);
-    put_or_null(j, "available_bytes", ram->is_known, ram->available_bytes);
-    put_or_null(j, "limit_bytes", ram->limit_bytes != SL_RAM_NO_LIMIT, ram->limit_bytes);
-    put_or_null(j, "total_bytes", ram->total_bytes > 0, ram->total_bytes);
+    put_u64_or_null(j, "available_bytes", ram->is_known, ram->available_bytes);
+    put_u64_or_null(j, "limit_bytes", ram->limit_bytes != SL_RAM_NO_LIMIT, ram->limit_bytes);
+    put_u64_or_null(j, "total_bytes", ram->total_bytes > 0, ram->total_bytes);
     put_cstr(j, "decided_by", decided ? sl_ram_bound_name(decided->kind) : NULL);
     put_cstr(j, "source", decided ? decided->source : NULL);
     sl__json_key(j, "bounds");
@@ -132,11 +122,11 @@ static int print_json(const finding *f, const doctor_opts *opts, sl_error *reter
     put_ram(&j, &f->ram);
     put_bool(&j, "populate", !f->switched_off && f->ram.budget_bytes > 0);
     put_cstr(&j, "populate_switched_off_by", f->switched_off);
-    put_or_null(&j, "cpus", f->n_cpus > 0, f->n_cpus);
-    put_or_null(&j, "cpu_quota", f->cpu_quota > 0, f->cpu_quota);
+    put_u64_or_null(&j, "cpus", f->n_cpus > 0, f->n_cpus);
+    put_u64_or_null(&j, "cpu_quota", f->cpu_quota > 0, f->cpu_quota);
     sl__json_key(&j, "say");
     sl__json_object(&j);
-    put_or_null(&j, "threads", f->n_cpus > 0, f->n_cpus);
+    put_u64_or_null(&j, "threads", f->n_cpus > 0, f->n_cpus);
     put_cstr(&j, "weights", "in place");
     sl__json_end(&j);
     sl__json_end(&j);

@@ -95,16 +95,6 @@ void devices_print_text(const sl_device_info *infos, size_t n, const char *best,
     }
 }
 
-static void put_size(sl__json *j, const char *key, bool is_known, uint64_t n)
-{
-    sl__json_key(j, key);
-    if (is_known) {
-        sl__json_u64(j, n);
-    } else {
-        sl__json_null(j);
-    }
-}
-
 void devices_put_json(const sl_device_info *infos, size_t n, const char *best, sl__json *j)
 {
     const sl_device_info *chosen = find(infos, n, best);
@@ -116,9 +106,9 @@ void devices_put_json(const sl_device_info *infos, size_t n, const char *best, s
         put_str(j, "description", info->description,
                 strnlen(info->description, sizeof info->description));
         put_cstr(j, "kind", sl_device_kind_name(info->kind));
-        put_size(j, "total_bytes", info->total_bytes > 0, info->total_bytes);
-        put_size(j, "free_bytes", info->total_bytes > 0, info->free_bytes);
-        put_size(j, "max_alloc_bytes", info->max_alloc_bytes > 0, info->max_alloc_bytes);
+        put_u64_or_null(j, "total_bytes", info->total_bytes > 0, info->total_bytes);
+        put_u64_or_null(j, "free_bytes", info->total_bytes > 0, info->free_bytes);
+        put_u64_or_null(j, "max_alloc_bytes", info->max_alloc_bytes > 0, info->max_alloc_bytes);
         put_u64(j, "alignment", info->alignment);
         put_bool(j, "can_wrap", info->can_wrap);
         put_bool(j, "unified", info->is_unified);

@@ -10,6 +10,16 @@ static inline void put_u64(sl__json *j, const char *key, uint64_t v)
     sl__json_u64(j, v);
 }
 
+static inline void put_u64_or_null(sl__json *j, const char *key, bool has, uint64_t v)
+{
+    sl__json_key(j, key);
+    if (has) {
+        sl__json_u64(j, v);
+    } else {
+        sl__json_null(j);
+    }
+}
+
 static inline void put_f64(sl__json *j, const char *key, double v)
 {
     sl__json_key(j, key);

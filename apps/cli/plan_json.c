@@ -3,22 +3,22 @@
 #include "base/status.h"
 #include "json_put.h"
 
-static void put_or_null(sl__json *j, const char *key, bool has, uint64_t v)
-{
-    sl__json_key(j, key);
-    if (has) {
-        sl__json_u64(j, v);
-    } else {
-        sl__json_null(j);
-    }
-}
-
 static void put_bytes(sl__json *j, sl_plan_bytes bytes)
 {
     for (int k = 0; k < SL_MEM_KIND_COUNT; k++) {
         put_u64(j, sl_mem_kind_name((sl_mem_kind)k), bytes.kind[k]);
     }
     put_u64(j, "total", bytes.total);
+}
+
+static void put_f64_or_null(sl__json *j, const char *key, bool has, double v)
+{
+    sl__json_key(j, key);
+    if (has) {
+        sl__json_f64(j, v);
+    } else {
+        sl__json_null(j);
+    }
 }
 
 static const char *prefetch_name(sl_prefetch prefetch)
@@ -65,15 +65,12 @@ static void put_places(sl__json *j, const plan_view *view)
         const sl_plan_place *place = &view->request->places[i];
         sl__json_object(j);
         put_cstr(j, "name", plan_place_name(view, i));
-        put_or_null(j, "budget_bytes", place->budget_bytes != PLAN_NO_LIMIT, place->budget_bytes);
+        put_u64_or_null(
+                j, "budget_bytes", place->budget_bytes != PLAN_NO_LIMIT, place->budget_bytes);
         put_u64(j, "floor_bytes", sl_plan_floor(view->plan, i));
         put_bool(j, "fits", !is_short(view, i));
-        sl__json_key(j, "link_bytes_per_second");
-        if (place->link_bytes_per_s > 0) {
-            sl__json_f64(j, place->link_bytes_per_s);
-        } else {
-            sl__json_null(j);
-        }
+        put_f64_or_null(
+                j, "link_bytes_per_second", place->link_bytes_per_s > 0, place->link_bytes_per_s);
         sl__json_key(j, "peak_bytes");
         sl__json_object(j);
         put_bytes(j, sl_plan_peak_of_run(view->plan, i));
@@ -96,7 +93,7 @@ static void put_units(sl__json *j, const plan_view *view)
         put_cstr(j, "place", plan_place_name(view, unit->i_place));
         put_u64(j, "bytes", unit->n_bytes);
         put_cstr(j, "second_place", has_second ? plan_place_name(view, unit->i_second) : NULL);
-        put_or_null(j, "second_bytes", has_second, unit->second_bytes);
+        put_u64_or_null(j, "second_bytes", has_second, unit->second_bytes);
         put_cstr(j, "placement", placement ? plan_place_name(view, placement[u]) : NULL);
         sl__json_end(j);
     }
@@ -136,12 +133,7 @@ static void put_steps(sl__json *j, const plan_view *view)
         put_cstr(j, "phase", plan_step_name(view, i));
         put_f64(j, "seconds", seconds);
         put_f64(j, "wait_seconds", wait_s);
-        sl__json_key(j, "begin_seconds");
-        if (fits) {
-            sl__json_f64(j, begin_s);
-        } else {
-            sl__json_null(j);
-        }
+        put_f64_or_null(j, "begin_seconds", fits, begin_s);
         sl__json_key(j, "places");
         sl__json_array(j);
         for (size_t k = 0; k < view->request->n_places; k++) {
@@ -197,7 +189,7 @@ void plan_put_json(const plan_view *view, sl__json *j)
     put_cstr(j, "policy", sl_policy_name(view->request->policy));
     put_cstr(j, "prefetch", prefetch_name(view->request->prefetch));
     put_bool(j, "cyclic", view->request->is_cyclic);
-    put_or_null(j, "frames", view->n_frames > 0, view->n_frames);
+    put_u64_or_null(j, "frames", view->n_frames > 0, view->n_frames);
     put_f64(j, "speech_seconds", view->speech_s);
     put_bool(j, "feasible", sl_plan_is_feasible(view->plan));
     put_refusal(j, view);

@@ -82,7 +82,8 @@ static void draw_axis(const panel *p)
     while (p->most / step > (p->height < PLOT_H ? 2 : N_TICKS)) {
         step *= 2;
     }
-    for (double v = 0; v <= p->most; v += step) {
+    for (size_t i = 0; (double)i * step <= p->most; i++) {
+        double v = (double)i * step;
         double y = y_of(p, v);
         svg_put(o, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>", CANVAS_LEFT, y,
                 CANVAS_LEFT + CANVAS_PLOT_W);

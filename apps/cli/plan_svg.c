@@ -319,19 +319,34 @@ static void draw_sources(plan_canvas *c)
     c->y += 24;
 }
 
-static int draw_body(plan_canvas *c, sl_error *reterr)
+static bool is_drawn(const plan_canvas *c, size_t i_place)
+{
+    bool has_trace = c->actual && c->actual->places[i_place].peak.total > 0;
+    return plan_place_is_used(c->view, i_place) || has_trace;
+}
+
+/* The places where memory is short come first. */
+static int draw_panels(plan_canvas *c, sl_error *reterr)
 {
     int r = 0;
+    for (int is_unlimited = 0; is_unlimited < 2; is_unlimited++) {
+        for (size_t i = 0; r >= 0 && i < c->view->request->n_places; i++) {
+            bool has_limit = c->view->request->places[i].budget_bytes != PLAN_NO_LIMIT;
+            if (has_limit == !is_unlimited && is_drawn(c, i)) {
+                r = plan_panel_draw(c, i, reterr);
+            }
+        }
+    }
+    return r;
+}
+
+static int draw_body(plan_canvas *c, sl_error *reterr)
+{
     draw_title(c);
     if (c->actual) {
         draw_deviation(c);
     }
-    for (size_t i = 0; r >= 0 && i < c->view->request->n_places; i++) {
-        bool has_trace = c->actual && c->actual->places[i].peak.total > 0;
-        if (plan_place_is_used(c->view, i) || has_trace) {
-            r = plan_panel_draw(c, i, reterr);
-        }
-    }
+    int r = draw_panels(c, reterr);
     if (r >= 0) {
         c->y += 8;
         plan_lanes_draw(c);

@@ -335,7 +335,7 @@ static void test_changed_traces_are_read_or_refused(void **state)
         plan_actual a = {0};
         svg_out out = {0};
         sl_error err = {0};
-        memcpy(text, good, n);
+        memcpy(text, good, n + 1);
         for (int k = 0; k < 1 + i % 3; k++) {
             seed ^= seed << 13;
             seed ^= seed >> 7;
