@@ -80,6 +80,8 @@ static const opt_def defs[] = {
         STR("codes-out", 0, codes_out, "FILE",
                 "Write the codes too: .npy, int32, one row a codebook."),
         STR("codes-in", 0, codes_in, "FILE", "Decode these codes instead of speaking a text."),
+        STR("trace", 0, trace, "FILE",
+                "Write what moved when, as Chrome trace JSON (opens in Perfetto)."),
         STR("stats", 0, stats, "FILE", "Write the figures of the run as JSON."),
         FLAG("allow-control-tokens", 0, allow_control_tokens,
                 "Let <|...|> in the text be the tokens of that name."),
@@ -108,6 +110,7 @@ static const opt_rule rules[] = {
         {OPT_REQUIRES, "ref-audio", "ref-text"},
         {OPT_REQUIRES, "ref-text", "ref-audio"},
         {OPT_REQUIRES, "save-voice", "ref-audio"},
+        PLACE_OPTION_RULES,
 };
 
 const opt_command cmd_say_table = {
@@ -277,6 +280,7 @@ static int speak(say_run *run, const say_input *in, sl_error *reterr)
     s.min_frames = (uint32_t)opts->min_frames;
     s.segment_bytes = (uint32_t)opts->segment_bytes;
     s.allow_control_tokens = opts->allow_control_tokens;
+    s.wants_sound_early = run->is_stream;
     s.on_samples = take_samples;
     s.on_frame = take_frame;
     s.ud = run;
@@ -336,6 +340,10 @@ static int open_engine(say_run *run, const opt_result *line, sl_error *reterr)
     s2_engine_opts eopts =
             engine_options_get(&run->opts->engine, line, (sl_logger){.fn = log_line, .ud = run});
     eopts.should_stop = should_stop;
+    eopts.expected_frames = (uint32_t)run->opts->max_frames;
+    eopts.expects_voice = run->opts->ref_audio != NULL;
+    eopts.expects_speech = run->opts->output || run->opts->codes_out;
+    eopts.expects_speech = eopts.expects_speech && !run->opts->codes_in;
     eopts.memory.progress = (sl_progress){show_populating, run};
     int r = s2_engine_open(&eopts, &run->engine, reterr);
     run->report.load_ns = sl__now_ns() - run->begin_ns;
@@ -366,6 +374,15 @@ static int run_command(say_run *run, const opt_result *line, say_input *in, sl_e
     run->report.wall_ns = sl__now_ns() - run->begin_ns;
     if (r == 0 && opts->stats) {
         r = say_write_stats(opts->stats, &run->report, reterr);
+    }
+    /* Of a failure too: that is when one wants to see it. */
+    if (run->engine && opts->trace) {
+        sl_error err = {0};
+        int written = sl_residency_write_trace(s2_engine_residency(run->engine), opts->trace, &err);
+        if (r == 0 && written < 0) {
+            *reterr = err;
+            r = written;
+        }
     }
     return r;
 }

@@ -130,6 +130,7 @@ static const opt_def defs[] = {
 
 static const opt_rule rules[] = {
         {OPT_EXCLUDES, "quiet", "verbose"},
+        PLACE_OPTION_RULES,
 };
 
 const opt_command cmd_serve_table = {
@@ -290,6 +291,9 @@ static int prepare(serving *s, sl_error *reterr)
     to->voice_dir = s->voice_dir;
     to->api_key = s->api_key;
     to->model_name = s->model_name;
+    to->model_path = opts->engine.model;
+    const char *slash = strrchr(opts->engine.model, '/');
+    to->n_model_dir = slash ? (size_t)(slash - opts->engine.model) : 0;
     to->engine = engine_state_speaker(s->engine);
     return r;
 }

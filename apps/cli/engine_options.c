@@ -14,6 +14,7 @@ s2_engine_opts engine_options_get(
             .model_path = options->model,
             .tokenizer_path = options->tokenizer,
             .n_threads = (uint32_t)options->threads,
+            .place = place_options_get(&options->place, line),
             .log = log,
             .memory =
                     {

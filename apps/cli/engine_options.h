@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "options.h"
+#include "place_options.h"
 #include "s2/engine.h"
 
 typedef struct engine_options {
@@ -18,6 +19,7 @@ typedef struct engine_options {
     uint64_t ram;
     int populate; /* s2_populate */
     uint64_t lazy_over;
+    place_options place;
 } engine_options;
 
 /* Values of --populate, in the order of s2_populate; NULL-terminated. */
@@ -58,6 +60,7 @@ extern const char *const engine_populate_names[];
                     .arg = "BYTES",                                                                \
                     .help = "Leave tensors larger than this to be read when they are used.",       \
                     .def = "4G"},                                                                  \
+            PLACE_OPTION_ROWS(type, m.place),                                                      \
     {                                                                                              \
         .name = "threads", .kind = OPT_I32, .offset = offsetof(type, m.threads), .arg = "N",       \
         .help = "Threads; 0 is as many as there are processors.", .def = "0", .max = 512           \

@@ -117,6 +117,16 @@ static bool parse_str(const char *text, const char **dst)
     return true;
 }
 
+static bool add_item(const char *text, opt_list *list)
+{
+    if (list->n == OPT_LIST_MAX || *text == '\0') {
+        return false;
+    }
+    list->items[list->n] = text;
+    list->n++;
+    return true;
+}
+
 bool opt_value_parse(const opt_def *def, const char *text, void *values)
 {
     void *member = (char *)values + def->offset;
@@ -126,6 +136,8 @@ bool opt_value_parse(const opt_def *def, const char *text, void *values)
         return true;
     case OPT_STR:
         return parse_str(text, member);
+    case OPT_LIST:
+        return add_item(text, member);
     case OPT_CHOICE:
         return parse_choice(def, text, member);
     case OPT_U64:
@@ -162,6 +174,7 @@ const char *opt_value_needs(const opt_def *def, char *buf, size_t buf_bytes)
     static const char *const nouns[OPT_KIND_COUNT] = {
             [OPT_FLAG] = "a flag without value",
             [OPT_STR] = "a value of at least one byte",
+            [OPT_LIST] = "a value of at least one byte, given at most 16 times",
             [OPT_CHOICE] = "",
             [OPT_U64] = "a whole number",
             [OPT_I32] = "a whole number",

@@ -19,7 +19,7 @@
 
 typedef struct tables {
     struct option longs[OPT_MAX + 2];
-    char shorts[2 * OPT_MAX + 4];
+    char shorts[2 * OPT_MAX + 5];
 } tables;
 
 static void make_tables(const opt_command *command, tables *t)
@@ -27,6 +27,9 @@ static void make_tables(const opt_command *command, tables *t)
     size_t n = 0;
     assert(command->n_opts <= OPT_MAX);
     memset(t, 0, sizeof *t);
+    if (command->ends_at_operand) {
+        t->shorts[n++] = '+';
+    }
     t->shorts[n++] = ':'; /* missing values are told from unknown options */
     t->shorts[n++] = 'h';
     for (size_t i = 0; i < command->n_opts; i++) {
@@ -149,7 +152,7 @@ static int take_value(const opt_command *command, const opt_def *def, const char
 {
     uint64_t bit = UINT64_C(1) << (def - command->opts);
     bool is_own_word = value && !(value > word && value <= word + strlen(word));
-    if (result->given & bit) {
+    if ((result->given & bit) && def->kind != OPT_LIST) {
         return report_usage(command->name, "--%s is given twice", def->name);
     }
     if (is_own_word && is_known_option(command, value)) {

@@ -3,7 +3,7 @@
  *
  * Rules of the line: `--name value`, `--name=value`, `-n value`, `-nvalue`; flags may be clustered; options
  * and operands may be mixed; `--` ends the options; `-` alone is an operand. Names are not abbreviated, and
- * an option may be given once: whoever gives it twice means two things. Values are bytes, passed on as they
+ * an option may be given once, unless it is a list: whoever gives it twice means two things. Values are bytes, passed on as they
  * are. Every command also knows -h and --help.
  *
  * Threads: getopt keeps static state; one parse at a time.
@@ -25,9 +25,18 @@ typedef enum opt_kind {
     OPT_U64,    /* uint64_t */
     OPT_I32,    /* int32_t */
     OPT_F32,    /* float, finite */
+    OPT_LIST,   /* opt_list: may be given several times, in the order of the line */
     OPT_BYTES,  /* uint64_t: 4096, 512K, 64M, 2G, 1T in powers of 1024; "iB" or "B" may follow */
     OPT_KIND_COUNT
 } opt_kind;
+
+#define OPT_LIST_MAX 16
+
+/* What an OPT_LIST was given: as OPT_STR each. */
+typedef struct opt_list {
+    const char *items[OPT_LIST_MAX];
+    size_t n;
+} opt_list;
 
 typedef struct opt_def {
     const char *name; /* without dashes */
@@ -62,6 +71,7 @@ typedef struct opt_command {
     const char *operand;  /* name of an operand in messages: "FILE"; NULL if there are none */
     size_t min_operands;
     size_t max_operands;
+    bool ends_at_operand; /* what follows the first operand is no option, but an operand too */
     const opt_def *opts;
     size_t n_opts;
     const opt_rule *rules;

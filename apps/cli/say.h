@@ -23,6 +23,7 @@ typedef struct say_opts {
     const char *codes_in;
     const char *codes_out;
     const char *stats;
+    const char *trace;
     uint64_t seed;
     float temperature;
     float top_p;

@@ -48,6 +48,7 @@ int say_check_line(const say_opts *opts, const opt_result *line)
             {"--output", opts->output, true},
             {"--codes-out", opts->codes_out, true},
             {"--stats", opts->stats, true},
+            {"--trace", opts->trace, true},
     };
     if (!opts->engine.model) {
         return report_usage("say", "no model; name one with -m MODEL.gguf");

@@ -15,10 +15,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "s2/placement.h"
 #include "s2/voice.h"
 #include "sluice/error.h"
 #include "sluice/log.h"
 #include "sluice/page_cache.h"
+#include "sluice/residency.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -48,6 +50,10 @@ typedef struct s2_engine_opts {
     const char *
             tokenizer_path; /* NULL: MODEL.tokenizer.json, tokenizer.json beside it, or one folder up */
     uint32_t n_threads;     /* 0 = the processors that this process may use */
+    s2_place_opts place;      /* devices and budgets */
+    uint32_t expected_frames; /* of a request, for checking the budget at open; 0 = 1024 */
+    bool expects_speech;      /* a text follows: begin early to fetch what speaking needs */
+    bool expects_voice;       /* but a recording is made a voice first */
     sl_logger log;
     s2_memory_opts memory;
     bool (*should_stop)(void *ud); /* as s2_engine_set_stop, for opening too; may be NULL */
@@ -57,9 +63,10 @@ typedef struct s2_engine_opts {
 /*
  * Maps the model, checks it, reads the tokenizer. Weights stay in the file's pages; nothing is copied. Last, the
  * pages that will be read in host memory are populated as opts->memory says, and one line of the log tells how
- * it went.
+ * it went. Units that are wanted on devices are moved there when a request needs them.
  * Errors: SL_ENOENT, SL_EACCES, SL_EFORMAT, SL_EUNSUPPORTED, SL_ENOMEM, each naming file, key or tensor;
- * SL_ECHANGED and SL_EIO (weights that cannot be read), SL_ECANCELLED.
+ * SL_ECHANGED and SL_EIO (weights that cannot be read), SL_ECANCELLED; those of s2_placement_open; SL_EBUDGET (a
+ * device's budget does not hold the largest phase: names the smallest that does).
  */
 int s2_engine_open(const s2_engine_opts *opts, s2_engine **ret_engine, sl_error *reterr);
 
@@ -72,6 +79,21 @@ void s2_engine_close(s2_engine **engine);
  * SL_ECANCELLED. NULL removes it.
  */
 void s2_engine_set_stop(s2_engine *engine, bool (*should_stop)(void *ud), void *ud);
+
+/*
+ * Units, places and ledger of this engine, to look at from any thread (sluice/residency.h); owned by the engine.
+ */
+sl_residency *s2_engine_residency(s2_engine *engine);
+
+/* The devices of its places, in the order of the residency's; owned by the engine. */
+const s2_placement *s2_engine_placement(const s2_engine *engine);
+
+/*
+ * Gives memory back between requests; the next request wakes. Levels: 1 = KV cache and compute buffers, 2 = all
+ * weights off the devices, 3 = the page cache of the model's files too.
+ * Errors: SL_EINVAL (level), SL_ECANCELLED, those of dropping pages.
+ */
+int s2_engine_sleep(s2_engine *engine, unsigned level, sl_error *reterr);
 
 typedef struct s2_engine_info {
     uint32_t sample_rate;   /* Hz of the samples */
@@ -123,6 +145,7 @@ typedef struct s2_speak_opts {
     uint32_t
             segment_bytes; /* longer text is spoken in pieces cut at sentence borders; 0 = never cut */
     bool allow_control_tokens; /* <|...|> in the text means the token, not its characters */
+    bool wants_sound_early; /* somebody listens: decode frames as they are made if the budget allows */
 
     /* Takes samples as they are made; non-zero ends the synthesis as stopped. May be NULL. */
     int (*on_samples)(void *ud, const float *samples, size_t n);
@@ -135,10 +158,10 @@ typedef struct s2_speak_opts {
 s2_speak_opts s2_speak_defaults(void);
 
 /*
- * Speaks a text. Samples arrive one frame at a time, the first after one frame of work, and the same in
- * every mode; what was handed out stays valid when the synthesis is stopped or cut off.
- * Errors: SL_EINVAL (text empty or not UTF-8, parameters, a voice of another model), SL_ELIMIT (prompt
- * longer than the context), SL_ECHANGED (model file truncated meanwhile), SL_ENOMEM, SL_EINTERNAL (the
+ * Speaks a text. Samples arrive one frame at a time, the first after one frame of work unless the plan decodes
+ * after generating, and the same in every mode; what was handed out stays valid when the synthesis is stopped or cut off.
+ * Errors: SL_EINVAL (text empty or not UTF-8, parameters, a voice of another model), SL_EBUDGET (this request does
+ * not fit the budget: names the smallest), SL_EDEVICE, SL_ELIMIT (prompt longer than the context), SL_ECHANGED (model file truncated meanwhile), SL_ENOMEM, SL_EINTERNAL (the
  * model made no audio, or its logits are not numbers).
  */
 int s2_engine_speak(

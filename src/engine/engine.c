@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "engine/engine_impl.h"
+#include "engine/stage.h"
 #include "os/os_clock.h"
 #include "os/os_process.h"
 
@@ -95,11 +96,26 @@ static void warn_coarse_types(const s2_engine *e)
     }
 }
 
+static bool is_on_host(void *ud, s2_unit_id unit)
+{
+    const s2_engine *e = ud;
+    return s2_planner_wanted(&e->planner, (s2_slot)unit) == 0;
+}
+
 /* Makes the pages of units present that are computed on in place. */
 static int populate(s2_engine *e, unsigned unit_mask, sl_error *reterr)
 {
-    const s2_host_units units = {.mask = unit_mask};
+    const s2_host_units units = {.mask = unit_mask, .is_on_host = is_on_host, .ud = e};
     return s2_host_pages_populate(&e->pages, e->model, &units, reterr);
+}
+
+static int open_weights(s2_engine *e, sl_error *reterr)
+{
+    int r = s2_weights_open(e->model, &e->weights, reterr);
+    if (r == 0 && e->planner.n_first < e->hp.slow.n_layer) {
+        s2_weights_split_slow(e->weights, e->planner.n_first);
+    }
+    return r < 0 ? r : s2_stage_need_ars(e, reterr);
 }
 
 int s2_engine_open(const s2_engine_opts *opts, s2_engine **ret_engine, sl_error *reterr)
@@ -117,6 +133,7 @@ int s2_engine_open(const s2_engine_opts *opts, s2_engine **ret_engine, sl_error 
                 n_cpus, n_cpus);
         n_threads = n_cpus;
     }
+    e->n_threads = n_threads;
     int r = s2_host_pages_init(&opts->memory, &e->log, &e->pages, reterr);
     if (r == 0) {
         r = sl_model_open(opts->model_path, &e->model, reterr);
@@ -125,30 +142,17 @@ int s2_engine_open(const s2_engine_opts *opts, s2_engine **ret_engine, sl_error 
         r = s2_hparams_read(e->model, &e->hp, reterr);
     }
     if (r == 0) {
+        r = s2_stage_open(e, opts, reterr);
+    }
+    e->expects_speech = opts->expects_speech;
+    if (r == 0 && opts->expects_speech && !opts->expects_voice) {
+        s2_stage_fetch_ahead(e);
+    }
+    if (r == 0) {
         r = open_text(e, opts, reterr);
     }
     if (r == 0) {
-        r = s2_compute_init(&e->compute, (int)n_threads, reterr);
-    }
-    if (r == 0) {
-        r = s2_weights_open(e->model, &e->weights, reterr);
-    }
-    if (r == 0) {
-        r = s2_weights_use_mapping(e->weights, reterr);
-    }
-    if (r == 0) {
-        const s2_slow_places places = s2_slow_places_on(&e->compute);
-        r = s2_slow_ar_create(&e->hp, e->layout.im_end, e->weights, &places, &e->slow, reterr);
-    }
-    if (r == 0) {
-        r = s2_fast_ar_create(&e->hp, e->weights, &e->compute, &e->fast, reterr);
-    }
-    /* A file whose codec is broken is refused now, not after the first sentence was generated. */
-    if (r == 0) {
-        r = s2_codec_decoder_check(&e->hp, e->weights, &e->compute, reterr);
-    }
-    if (r == 0) {
-        r = s2_codec_encoder_check(&e->hp, e->weights, &e->compute, reterr);
+        r = open_weights(e, reterr);
     }
     if (r == 0) {
         s2_engine_set_stop(e, opts->should_stop, opts->stop_ud);
@@ -169,11 +173,8 @@ void s2_engine_close(s2_engine **engine)
         return;
     }
     s2_engine *e = *engine;
-    s2_codec_decoder_free(&e->decoder);
-    s2_fast_ar_free(&e->fast);
-    s2_slow_ar_free(&e->slow);
+    s2_stage_close(e);
     s2_weights_close(&e->weights);
-    s2_compute_done(&e->compute);
     s2_tokenizer_close(&e->tokenizer);
     sl_model_close(&e->model);
     s2_host_pages_done(&e->pages);
@@ -184,7 +185,9 @@ void s2_engine_close(s2_engine **engine)
 
 void s2_engine_set_stop(s2_engine *engine, bool (*should_stop)(void *ud), void *ud)
 {
-    s2_compute_set_stop(&engine->compute, should_stop, ud);
+    for (size_t i = 0; i < S2_MAX_PLACES; i++) {
+        s2_compute_set_stop(&engine->computes[i], should_stop, ud);
+    }
     engine->pages.should_stop = should_stop;
     engine->pages.stop_ud = ud;
 }
@@ -197,7 +200,7 @@ s2_engine_info s2_engine_get_info(const s2_engine *engine)
             .n_codebooks = engine->hp.n_codebooks,
             .codebook_size = engine->hp.codebook_size,
             .n_ctx = engine->hp.n_ctx,
-            .n_threads = (uint32_t)engine->compute.n_threads,
+            .n_threads = engine->n_threads,
     };
     return info;
 }
@@ -212,13 +215,25 @@ const char *s2_end_name(s2_end end)
     return (unsigned)end < S2_END_COUNT ? names[end] : "unknown";
 }
 
+sl_residency *s2_engine_residency(s2_engine *engine)
+{
+    return engine->residency;
+}
+
+const s2_placement *s2_engine_placement(const s2_engine *engine)
+{
+    return engine->placement;
+}
+
 int s2__engine_need_decoder(s2_engine *e, sl_error *reterr)
 {
-    if (!e->decoder) {
-        return s2_codec_decoder_create(&e->hp, e->weights, &e->compute, &e->decoder, reterr);
+    if (e->decoder) {
+        s2_codec_decoder_reset(e->decoder);
+        return SL_OK;
     }
-    s2_codec_decoder_reset(e->decoder);
-    return SL_OK;
+    int r = s2_codec_decoder_create(
+            &e->hp, e->weights, s2_stage_compute(e, S2_SLOT_CODEC_DECODER), &e->decoder, reterr);
+    return r < 0 ? r : s2_codec_decoder_prepare(e->decoder, reterr);
 }
 
 int s2_engine_decode(s2_engine *engine, const int32_t *codes, uint32_t n_frames,
@@ -228,6 +243,8 @@ int s2_engine_decode(s2_engine *engine, const int32_t *codes, uint32_t n_frames,
     size_t frame_samples = engine->hp.codec.frame_samples;
     uint64_t begin_ns = sl__now_ns();
     s2_stats stats = {0};
+    static const s2_phase_kind run[] = {S2_PHASE_DECODE};
+    const s2_extent extent = {.n_prompt = 1, .n_positions = 2, .n_frames = n_frames};
 
     if (n_frames == 0) {
         return sl__fail(reterr, SL_EINVAL, "codes: no frames, need at least one");
@@ -236,7 +253,13 @@ int s2_engine_decode(s2_engine *engine, const int32_t *codes, uint32_t n_frames,
     if (!samples) {
         return sl__fail_nomem(reterr, frame_samples * sizeof *samples, "a frame of samples");
     }
-    int r = s2__engine_need_decoder(engine, reterr);
+    int r = s2_stage_plan(engine, run, 1, &extent, reterr);
+    if (r == 0) {
+        r = s2_stage_begin(engine, 0, false, reterr);
+    }
+    if (r == 0) {
+        r = s2__engine_need_decoder(engine, reterr);
+    }
     for (uint32_t i = 0; i < n_frames && r == 0; i++) {
         r = s2_codec_decoder_push(
                 engine->decoder, codes + (size_t)i * engine->hp.n_codebooks, 1, samples, reterr);
@@ -261,6 +284,7 @@ int s2_engine_decode(s2_engine *engine, const int32_t *codes, uint32_t n_frames,
     stats.total_ns = sl__now_ns() - begin_ns;
     stats.decode_ns = stats.total_ns;
     stats.compute_bytes = engine->decoder ? s2_codec_decoder_bytes(engine->decoder) : 0;
+    s2_stage_finish(engine);
     if (r == 0) {
         *ret_stats = stats;
     }
@@ -306,10 +330,18 @@ int s2_engine_make_voice(s2_engine *engine, const float *samples, size_t n_sampl
     }
     r = populate(engine, S2_HOST_UNITS_VOICE, reterr);
     if (r == 0) {
-        r = s2_codec_encoder_create(hp, engine->weights, &engine->compute, &encoder, reterr);
+        r = s2_stage_plan_voice(engine, reterr);
+    }
+    if (r == 0) {
+        r = s2_stage_begin(engine, 0, false, reterr);
     }
     if (r < 0) {
         return r;
+    }
+    r = s2_codec_encoder_create(
+            hp, engine->weights, s2_stage_compute(engine, S2_SLOT_CODEC_ENCODER), &encoder, reterr);
+    if (r < 0) {
+        goto out;
     }
     voice.n_frames = s2_codec_encoder_n_frames(encoder, n_samples);
     voice.text = sl__strndup(text, strlen(text));
@@ -324,6 +356,11 @@ int s2_engine_make_voice(s2_engine *engine, const float *samples, size_t n_sampl
     }
 out:
     s2_codec_encoder_free(&encoder);
+    if (engine->expects_speech) {
+        s2_stage_end(engine);
+    } else {
+        s2_stage_finish(engine);
+    }
     if (r < 0) {
         s2_voice_done(&voice);
         return r;

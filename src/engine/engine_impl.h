@@ -10,6 +10,7 @@
 #include "engine/model/slow_ar.h"
 #include "engine/nn/compute.h"
 #include "engine/nn/weights.h"
+#include "engine/planner.h"
 #include "engine/text/prompt.h"
 #include "engine/text/tokenizer.h"
 #include "s2/engine.h"
@@ -17,16 +18,35 @@
 
 struct s2_engine {
     sl_logger log;
+    uint32_t n_threads;
     sl_model *model;
     s2_host_pages pages;
     s2_hparams hp;
-    s2_compute compute;
+    s2_compute computes[S2_MAX_PLACES]; /* of each place; 0 is the host's */
     s2_weights *weights;
     s2_tokenizer *tokenizer;
     s2_prompt_layout layout;
     s2_slow_ar *slow;
     s2_fast_ar *fast;
     s2_codec_decoder *decoder; /* made when first needed */
+
+    /* Of stage.c. */
+    s2_placement *placement;
+    s2_planner planner;
+    sl_residency *residency;
+    sl_policy policy;
+    s2_decode_when decode_when;
+    s2_planned planned; /* of the request */
+    s2_phase_kind run[3];
+    size_t n_run;
+    sl_phase *phase; /* the active one, or NULL */
+    size_t i_step;
+    s2_slow_places slow_places; /* what the ARs were made for */
+    s2_compute *fast_compute;
+    sl_lease *held[S2_SLOT_COUNT];
+    size_t actual[S2_SLOT_COUNT]; /* place of a slot when it was last held */
+    uint32_t expected_frames;
+    bool expects_speech;
 
     /*
      * The columns that the slow AR's first n_prefix positions hold: the system message with the voice.

@@ -9,21 +9,20 @@ int s2_host_pages_init(const s2_memory_opts *opts, const sl_logger *log, s2_host
         sl_error *reterr)
 {
     s2_host_pages pages = {.opts = *opts, .log = *log};
-    pages.ram_opts = (sl_ram_opts){.has_given = opts->has_ram, .given_bytes = opts->ram_bytes};
+    const sl_ram_opts ram = {.has_given = opts->has_ram, .given_bytes = opts->ram_bytes};
     if (opts->populate != S2_POPULATE_OFF) {
-        int r = sl_ram_budget_read(&pages.ram_opts, &pages.ram, reterr);
+        int r = sl__ram_purse_fill(&ram, &pages.purse, reterr);
         if (r < 0) {
             return r;
         }
     }
-    pages.left_bytes = pages.ram.budget_bytes;
     *ret_pages = pages;
     return SL_OK;
 }
 
 void s2_host_pages_done(s2_host_pages *pages)
 {
-    sl_ram_budget_done(&pages->ram);
+    sl__ram_purse_done(&pages->purse);
 }
 
 typedef struct filter {
@@ -65,21 +64,6 @@ static int on_progress(void *ud, uint64_t done_bytes, uint64_t total_bytes)
     return progress->fn ? progress->fn(progress->ud, done_bytes, total_bytes) : 0;
 }
 
-/*
- * What may be filled now: the rest of what there was before the mapping, and no more than there is now. Pages
- * that were populated count as available again, since they are clean; they must not make room for others.
- */
-static uint64_t budget_now(const s2_host_pages *pages)
-{
-    sl_ram_budget now = {0};
-    uint64_t budget = pages->left_bytes;
-    if (sl_ram_budget_read(&pages->ram_opts, &now, NULL) >= 0) {
-        budget = now.budget_bytes < budget ? now.budget_bytes : budget;
-        sl_ram_budget_done(&now);
-    }
-    return budget;
-}
-
 static int populate(
         s2_host_pages *pages, const sl_populate_file *files, size_t n_files, sl_error *reterr)
 {
@@ -87,14 +71,13 @@ static int populate(
     sl_error err = {0};
     sl_populate_result res;
     sl_populate_opts opts = {
-            .budget_bytes = pages->done_units ? budget_now(pages) : pages->left_bytes,
-            .recheck = pages->ram_opts.has_given ? NULL : &pages->ram_opts,
+            .budget_bytes = sl__ram_purse_now(&pages->purse),
+            .recheck = pages->purse.opts.has_given ? NULL : &pages->purse.opts,
             .progress = {on_progress, pages},
     };
     int r = sl_populate(files, n_files, &opts, &res, &err);
-    pages->left_bytes -=
-            res.charged_bytes < pages->left_bytes ? res.charged_bytes : pages->left_bytes;
-    sl_populate_text(&res, &pages->ram, text, sizeof text);
+    sl__ram_purse_take(&pages->purse, res.charged_bytes);
+    sl_populate_text(&res, &pages->purse.first, text, sizeof text);
     sl__log(&pages->log, res.end == SL_POPULATE_PRESSURE ? SL_LOG_WARN : SL_LOG_INFO,
             "populate: %s", text);
     if (r == SL_ENOMEM && res.wanted_bytes > 0) {

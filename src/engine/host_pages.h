@@ -22,13 +22,12 @@
 #include "sluice/log.h"
 #include "sluice/model.h"
 #include "sluice/populate.h"
+#include "source/ram_purse.h"
 
 typedef struct s2_host_pages {
     s2_memory_opts opts;
     sl_logger log;
-    sl_ram_opts ram_opts;
-    sl_ram_budget ram;             /* before the first mapping */
-    uint64_t left_bytes;           /* of it, after what was populated */
+    sl__ram_purse purse;
     unsigned done_units;           /* bit 1 << s2_unit_id: was asked for once */
     bool (*should_stop)(void *ud); /* may be NULL */
     void *stop_ud;

@@ -7,8 +7,8 @@
  * what was spoken before as earlier messages, as the original does it; when a recording fixes the voice,
  * pieces of untagged text are independent of each other instead and share the prompt's beginning.
  *
- * Every frame is decoded as it is made, one at a time in every mode, so that samples do not depend on
- * whether anybody listens.
+ * Frames are decoded one at a time, as they are made or, if the plan says so, when all are made: samples do not
+ * depend on when, nor on whether anybody listens.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "engine/engine_impl.h"
 #include "engine/session.h"
+#include "engine/stage.h"
 #include "engine/text/normalize.h"
 #include "engine/text/segment.h"
 #include "os/os_clock.h"
@@ -58,10 +59,15 @@ typedef struct job {
     s2_prompt prompt;
     s2_sampler *sampler;
     s2_session session;
-    int32_t *frame;   /* [n_codebooks] */
-    int32_t *history; /* frame major codes of the current piece */
-    size_t history_cap;
-    float *samples; /* [frame_samples] */
+    int32_t *frame; /* [n_codebooks] */
+    int32_t *codes; /* frame major, of the current piece, or of all if they are decoded after */
+    size_t codes_cap;
+    uint32_t n_codes;     /* frames in it */
+    uint32_t first_frame; /* of the current piece in it */
+    uint32_t n_prefix;    /* columns of the prompt that all pieces share */
+    s2_extent extent;
+    bool is_streaming; /* weights may still be arriving */
+    float *samples;    /* [frame_samples] */
 } job;
 
 s2_speak_opts s2_speak_defaults(void)
@@ -173,7 +179,7 @@ static int prepare_text(job *j, sl_error *reterr)
 static int need_prefix(job *j, sl_error *reterr)
 {
     s2_engine *e = j->e;
-    uint32_t n = (uint32_t)j->prompt.n_columns;
+    uint32_t n = j->n_prefix;
     size_t n_bytes = (size_t)n * (1 + e->hp.n_codebooks) * sizeof *e->prefix;
     if (e->n_prefix == n && s2_slow_ar_n_past(e->slow) >= n &&
             memcmp(e->prefix, j->prompt.columns, n_bytes) == 0) {
@@ -199,7 +205,7 @@ static int need_prefix(job *j, sl_error *reterr)
     return r;
 }
 
-static int begin_prompt(job *j, sl_error *reterr)
+static int build_prefix(job *j, sl_error *reterr)
 {
     const s2_speak_opts *opts = j->opts;
     s2_reference *refs = sl__alloc(opts->n_voices, sizeof *refs);
@@ -216,7 +222,8 @@ static int begin_prompt(job *j, sl_error *reterr)
     }
     int r = s2_prompt_begin(&j->e->layout, refs, opts->n_voices, j->control, &j->prompt, reterr);
     sl__free(refs);
-    return r == 0 ? need_prefix(j, reterr) : r;
+    j->n_prefix = (uint32_t)j->prompt.n_columns;
+    return r;
 }
 
 static int check_samples(const job *j, sl_error *reterr)
@@ -229,20 +236,29 @@ static int check_samples(const job *j, sl_error *reterr)
     return SL_OK;
 }
 
-/* Remembers a frame for the history and hands codes and samples out. 1 = a callback wants to stop. */
-static int hand_out(job *j, uint32_t i_frame, sl_error *reterr)
+/* Keeps the codes of a frame. */
+static int keep_frame(job *j, sl_error *reterr)
+{
+    uint32_t n_books = j->e->hp.n_codebooks;
+    if (!sl__grow((void **)&j->codes, &j->codes_cap, ((size_t)j->n_codes + 1) * n_books,
+                sizeof *j->codes)) {
+        return sl__fail_nomem(reterr, (size_t)n_books * sizeof *j->codes, "generated codes");
+    }
+    memcpy(j->codes + (size_t)j->n_codes * n_books, j->frame, n_books * sizeof *j->frame);
+    j->n_codes++;
+    return SL_OK;
+}
+
+/* Decodes a frame and hands codes and samples out. 1 = a callback wants to stop. */
+static int hand_out(job *j, const int32_t *frame, sl_error *reterr)
 {
     s2_engine *e = j->e;
     const s2_speak_opts *opts = j->opts;
-    uint32_t n_books = e->hp.n_codebooks;
-    if (!sl__grow((void **)&j->history, &j->history_cap, ((size_t)i_frame + 1) * n_books,
-                sizeof *j->history)) {
-        return sl__fail_nomem(reterr, (size_t)n_books * 4, "generated codes");
-    }
-    memcpy(j->history + (size_t)i_frame * n_books, j->frame, n_books * sizeof *j->frame);
-
     uint64_t begin_ns = sl__now_ns();
-    int r = s2_codec_decoder_push(e->decoder, j->frame, 1, j->samples, reterr);
+    int r = e->decoder ? SL_OK : s2__engine_need_decoder(e, reterr);
+    if (r == 0) {
+        r = s2_codec_decoder_push(e->decoder, frame, 1, j->samples, reterr);
+    }
     j->stats->decode_ns += sl__now_ns() - begin_ns;
     if (r == 0) {
         r = sl_model_check(e->model, reterr);
@@ -256,7 +272,7 @@ static int hand_out(job *j, uint32_t i_frame, sl_error *reterr)
     if (j->stats->n_frames++ == 0) {
         j->stats->first_audio_ns = sl__now_ns() - j->begin_ns;
     }
-    bool stop = opts->on_frame && opts->on_frame(opts->ud, j->frame) != 0;
+    bool stop = opts->on_frame && opts->on_frame(opts->ud, frame) != 0;
     stop |= opts->on_samples &&
             opts->on_samples(opts->ud, j->samples, e->hp.codec.frame_samples) != 0;
     return stop ? 1 : 0;
@@ -275,12 +291,51 @@ static int blame_model(const job *j, int r, sl_error *reterr)
 
 static void note_memory(job *j)
 {
-    const s2_engine *e = j->e;
+    s2_engine *e = j->e;
     uint64_t kv = s2_slow_ar_kv_bytes(e->slow, NULL) + s2_fast_ar_kv_bytes(e->fast);
-    uint64_t compute = s2_slow_ar_compute_bytes(e->slow, &e->compute) +
-                       s2_fast_ar_compute_bytes(e->fast) + s2_codec_decoder_bytes(e->decoder);
+    uint64_t compute = s2_fast_ar_compute_bytes(e->fast);
+    for (size_t i = 0; i < S2_MAX_PLACES; i++) {
+        compute += s2_slow_ar_compute_bytes(e->slow, &e->computes[i]);
+    }
+    compute += e->decoder ? s2_codec_decoder_bytes(e->decoder) : 0;
     j->stats->kv_bytes = kv > j->stats->kv_bytes ? kv : j->stats->kv_bytes;
     j->stats->compute_bytes = compute > j->stats->compute_bytes ? compute : j->stats->compute_bytes;
+}
+
+/*
+ * Begins generating: the phase, room in the cache for all of the request, and the shared beginning of the prompts.
+ */
+static int begin_generating(job *j, bool is_streaming, sl_error *reterr)
+{
+    s2_engine *e = j->e;
+    int r = s2_stage_begin(e, 0, is_streaming, reterr);
+    j->is_streaming = is_streaming;
+    if (r == 0 && s2_stage_is_moved(e, S2_SLOT_SLOW)) {
+        r = s2_slow_ar_reserve(e->slow, j->extent.n_positions, reterr);
+    }
+    bool is_early = e->decoder || !s2_stage_is_moved(e, S2_SLOT_CODEC_DECODER);
+    if (r == 0 && is_early && s2_stage_decodes_together(e)) {
+        /* One on the host is made before the first frame: memory that is short shows at once. */
+        r = s2__engine_need_decoder(e, reterr);
+    }
+    return r < 0 ? r : need_prefix(j, reterr);
+}
+
+/* Weights that fail to arrive are asked for once more, all of them before anything is computed. */
+static int generate_or_retry(job *j, sl_error *reterr)
+{
+    sl_error first = {0};
+    int r = begin_generating(j, true, &first);
+    bool is_load = r == SL_ENOMEM || r == SL_EDEVICE || r == SL_EIO;
+    if (is_load) {
+        sl__log(&j->e->log, SL_LOG_INFO, "once more: %s", first.msg);
+        s2_stage_end(j->e);
+        j->e->n_prefix = 0;
+        r = begin_generating(j, false, reterr);
+    } else if (r < 0 && reterr) {
+        *reterr = first;
+    }
+    return r;
 }
 
 /* Speaks one piece; 1 = stopped by a callback. */
@@ -303,6 +358,9 @@ static int speak_piece(job *j, size_t i_piece, sl_error *reterr)
             .max_frames = j->opts->max_frames,
     };
     j->stats->n_prompt_columns += start.n_columns - start.n_shared;
+    bool is_together = s2_stage_decodes_together(e);
+    j->first_frame = is_together ? 0 : j->n_codes;
+    j->n_codes = j->first_frame;
     r = s2_session_begin(&j->session, j->sampler, &start, j->stats, reterr);
     if (r < 0) {
         return r;
@@ -312,7 +370,10 @@ static int speak_piece(job *j, size_t i_piece, sl_error *reterr)
         if (r <= 0) {
             break;
         }
-        r = hand_out(j, j->session.n_frames - 1, reterr);
+        r = keep_frame(j, reterr);
+        if (r == 0 && is_together) {
+            r = hand_out(j, j->frame, reterr);
+        }
     }
     note_memory(j);
     if (r != 0) {
@@ -332,7 +393,7 @@ static int speak_piece(job *j, size_t i_piece, sl_error *reterr)
     return SL_OK;
 }
 
-/* Turns history from frame major to book major and puts it behind the prompt. */
+/* Turns the codes of the piece from frame major to book major and puts it behind the prompt. */
 static int append_answer(job *j, sl_error *reterr)
 {
     uint32_t n_books = j->e->hp.n_codebooks;
@@ -341,9 +402,10 @@ static int append_answer(job *j, sl_error *reterr)
     if (!codes) {
         return sl__fail_nomem(reterr, (size_t)n_books * n_frames * 4, "generated codes");
     }
+    const int32_t *history = j->codes + (size_t)j->first_frame * n_books;
     for (uint32_t t = 0; t < n_frames; t++) {
         for (uint32_t b = 0; b < n_books; b++) {
-            codes[(size_t)b * n_frames + t] = j->history[(size_t)t * n_books + b];
+            codes[(size_t)b * n_frames + t] = history[(size_t)t * n_books + b];
         }
     }
     int r = s2_prompt_add_answer(&j->e->layout, codes, n_frames, &j->prompt, reterr);
@@ -367,8 +429,8 @@ static int continue_prompt(job *j, size_t i, sl_error *reterr)
     if (r < 0 || (j->keeps_history && has_room(j, i))) {
         return r;
     }
-    j->prompt.n_columns = e->n_prefix;
-    s2_slow_ar_rewind(e->slow, e->n_prefix);
+    j->prompt.n_columns = j->n_prefix;
+    s2_slow_ar_rewind(e->slow, j->n_prefix);
     if (j->keeps_history) {
         sl_span last = j->pieces[i - 1];
         r = s2_prompt_add_user(&e->layout, last.p, last.n, j->control, &j->prompt, reterr);
@@ -376,10 +438,28 @@ static int continue_prompt(job *j, size_t i, sl_error *reterr)
             r = append_answer(j, reterr);
         }
         if (r == 0 && !has_room(j, i)) {
-            j->prompt.n_columns = e->n_prefix;
+            j->prompt.n_columns = j->n_prefix;
         }
     }
     return r;
+}
+
+/* The second phase of a run that decodes after generating. */
+static int decode_all(job *j, sl_error *reterr)
+{
+    uint32_t n_books = j->e->hp.n_codebooks;
+    s2_stage_end(j->e);
+    int r = s2_stage_begin(j->e, 1, false, reterr);
+    if (r == 0) {
+        r = s2__engine_need_decoder(j->e, reterr);
+    }
+    for (uint32_t i = 0; i < j->n_codes && r == 0; i++) {
+        r = hand_out(j, j->codes + (size_t)i * n_books, reterr);
+    }
+    if (r == 0) {
+        note_memory(j);
+    }
+    return r < 0 ? blame_model(j, r, reterr) : r;
 }
 
 static int speak_pieces(job *j, sl_error *reterr)
@@ -394,10 +474,37 @@ static int speak_pieces(job *j, sl_error *reterr)
         }
         j->stats->n_segments++;
     }
+    if (r == 0 && !s2_stage_decodes_together(j->e)) {
+        r = decode_all(j, reterr);
+    }
     if (r > 0) {
         j->stats->end = S2_END_STOPPED;
         r = SL_OK;
     }
+    return r;
+}
+
+/* The columns of the longest prompt, and of the longest sequence. */
+static int measure_prompts(job *j, sl_error *reterr)
+{
+    const s2_engine *e = j->e;
+    size_t longest = 0;
+    int r = SL_OK;
+    for (size_t i = 0; i < j->n_pieces && r == 0; i++) {
+        r = s2_prompt_add_user(
+                &e->layout, j->pieces[i].p, j->pieces[i].n, j->control, &j->prompt, reterr);
+        longest = j->prompt.n_columns > longest ? j->prompt.n_columns : longest;
+        j->prompt.n_columns = j->n_prefix;
+    }
+    uint64_t history = j->keeps_history && j->n_pieces > 1 ? MAX_HISTORY_COLUMNS : 0;
+    uint64_t n_prompt = longest + history;
+    uint64_t n_positions = n_prompt + j->opts->max_frames;
+    uint32_t n_ctx = e->hp.n_ctx;
+    j->extent = (s2_extent){
+            .n_prompt = n_prompt < n_ctx ? (uint32_t)n_prompt : n_ctx,
+            .n_positions = n_positions < n_ctx ? (uint32_t)n_positions : n_ctx,
+            .n_frames = j->opts->max_frames,
+    };
     return r;
 }
 
@@ -417,13 +524,6 @@ static int prepare_job(job *j, sl_error *reterr)
     if (r == 0) {
         r = prepare_text(j, reterr);
     }
-    /* The decoder before the first frame, not after the last: memory that is short shows at once. */
-    if (r == 0) {
-        r = s2__engine_need_decoder(e, reterr);
-    }
-    if (r == 0) {
-        r = s2_session_init(&j->session, &e->hp, e->slow, e->fast, reterr);
-    }
     if (r < 0) {
         return r;
     }
@@ -432,7 +532,17 @@ static int prepare_job(job *j, sl_error *reterr)
     if (!j->frame || !j->samples) {
         return sl__fail_nomem(reterr, e->hp.codec.frame_samples * sizeof *j->samples, "a frame");
     }
-    return begin_prompt(j, reterr);
+    r = build_prefix(j, reterr);
+    if (r == 0) {
+        r = measure_prompts(j, reterr);
+    }
+    if (r == 0) {
+        r = s2_stage_plan_speech(e, &j->extent, opts->wants_sound_early, reterr);
+    }
+    if (r == 0) {
+        r = generate_or_retry(j, reterr);
+    }
+    return r < 0 ? r : s2_session_init(&j->session, &e->hp, e->slow, e->fast, reterr);
 }
 
 static void job_done(job *j)
@@ -447,7 +557,7 @@ static void job_done(job *j)
     s2_sampler_free(&j->sampler);
     sl__free(j->text);
     sl__free(j->frame);
-    sl__free(j->history);
+    sl__free(j->codes);
     sl__free(j->samples);
 }
 
@@ -472,6 +582,7 @@ int s2_engine_speak(
         r = SL_OK;
     }
     job_done(&j);
+    s2_stage_finish(engine);
     stats.total_ns = sl__now_ns() - j.begin_ns;
     if (r == 0) {
         *ret_stats = stats;

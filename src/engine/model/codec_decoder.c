@@ -277,19 +277,6 @@ static int need_piece(s2_codec_decoder *d, size_t i, sl_error *reterr)
     return r;
 }
 
-int s2_codec_decoder_check(
-        const s2_hparams *hp, const s2_weights *weights, s2_compute *compute, sl_error *reterr)
-{
-    s2_codec_decoder *d = sl__alloc(1, sizeof *d);
-    if (!d) {
-        return sl__fail_nomem(reterr, sizeof *d, "a codec decoder");
-    }
-    d->hp = hp->codec;
-    int r = bind_decoder(d, weights, compute, reterr);
-    s2_codec_decoder_free(&d);
-    return r;
-}
-
 void s2_codec_decoder_free(s2_codec_decoder **decoder)
 {
     if (!decoder || !*decoder) {

@@ -34,10 +34,6 @@ int s2__codec_decoder_create(const s2_hparams *hp, s2_weights *weights, s2_compu
         const s2_build_options *options, s2_codec_decoder **ret_decoder,
         sl_error *reterr) SL_MUST_CHECK;
 
-/* Would create find every tensor as it should be? Costs no buffers. Errors: those of create. */
-int s2_codec_decoder_check(const s2_hparams *hp, const s2_weights *weights, s2_compute *compute,
-        sl_error *reterr) SL_MUST_CHECK;
-
 void s2_codec_decoder_free(s2_codec_decoder **decoder);
 
 /* Forgets the stream: the next frame is the first. */

@@ -320,19 +320,6 @@ static int need_piece(s2_codec_encoder *e, size_t i, sl_error *reterr)
     return r;
 }
 
-int s2_codec_encoder_check(
-        const s2_hparams *hp, const s2_weights *weights, s2_compute *compute, sl_error *reterr)
-{
-    s2_codec_encoder *e = sl__alloc(1, sizeof *e);
-    if (!e) {
-        return sl__fail_nomem(reterr, sizeof *e, "a codec encoder");
-    }
-    e->hp = hp->codec;
-    int r = bind_encoder(e, weights, compute, reterr);
-    s2_codec_encoder_free(&e);
-    return r;
-}
-
 void s2_codec_encoder_free(s2_codec_encoder **encoder)
 {
     if (!encoder || !*encoder) {

@@ -4,9 +4,9 @@
  */
 #include "engine/nn/compute.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "engine/nn/back_ends.h"
 #include "os/os_thread.h"
 #include "sluice/ggml_device.h"
 
@@ -36,18 +36,6 @@ static void get_function(ggml_backend_t backend, const char *name, void *ret_fn,
     memcpy(ret_fn, &found, n_bytes);
 }
 
-void s2_compute_load_back_ends(void)
-{
-    if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
-        return;
-    }
-    const char *dir = getenv("SLUICE_GGML_BACKENDS");
-    dir = dir ? dir : SLUICE_GGML_BACKENDS;
-    if (dir[0]) {
-        ggml_backend_load_all_from_path(dir);
-    }
-}
-
 static int start_pool(s2_compute *compute, sl_error *reterr)
 {
     pool_new_fn pool_new;
@@ -74,6 +62,7 @@ int s2_compute_init(s2_compute *compute, int n_threads, sl_error *reterr)
     if (r < 0) {
         return r;
     }
+    s2_back_ends_load();
     compute->n_threads = n_threads;
     compute->is_cpu = true;
     compute->backend = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, NULL);
@@ -122,6 +111,7 @@ void s2_compute_init_measure(s2_compute *compute, const s2_compute *like, bool i
     compute->n_threads = like ? like->n_threads : 1;
     compute->is_cpu = like ? like->is_cpu : is_cpu;
     compute->buft = like ? like->buft : ggml_backend_cpu_buffer_type();
+    compute->like = like ? like->backend : NULL;
 }
 
 bool s2_compute_is_measuring(const s2_compute *compute)
@@ -161,7 +151,8 @@ void s2_compute_set_stop(s2_compute *compute, bool (*should_stop)(void *ud), voi
 
 bool s2_compute_supports(const s2_compute *compute, const struct ggml_tensor *node)
 {
-    return compute->is_cpu || !compute->backend || ggml_backend_supports_op(compute->backend, node);
+    ggml_backend_t asked = compute->backend ? compute->backend : compute->like;
+    return compute->is_cpu || !asked || ggml_backend_supports_op(asked, node);
 }
 
 void s2_compute_done(s2_compute *compute)

@@ -23,6 +23,7 @@
 
 typedef struct s2_compute {
     ggml_backend_t backend; /* NULL: measures only */
+    ggml_backend_t like;    /* what is measured for; NULL: nothing that is there */
     ggml_backend_buffer_type_t buft;
     ggml_threadpool_t pool; /* NULL with one thread, and on other devices */
     int n_threads;
@@ -36,7 +37,7 @@ typedef struct s2_compute {
 
 /*
  * ggml's CPU back end. n_threads >= 1. Zeroed memory may be passed to done.
- * Errors: SL_EINVAL, SL_ENOMEM, SL_EDEVICE (ggml has no CPU back end, see s2_compute_load_back_ends).
+ * Errors: SL_EINVAL, SL_ENOMEM, SL_EDEVICE (ggml has no CPU back end, see nn/back_ends.h).
  */
 int s2_compute_init(s2_compute *compute, int n_threads, sl_error *reterr) SL_MUST_CHECK;
 
@@ -68,11 +69,5 @@ void s2_compute_set_stop(s2_compute *compute, bool (*should_stop)(void *ud), voi
 
 /* Whether the device has this operation with these shapes and types. */
 bool s2_compute_supports(const s2_compute *compute, const struct ggml_tensor *node);
-
-/*
- * Makes ggml's back ends known where they are files of their own: those of $SLUICE_GGML_BACKENDS, or of the
- * folder this program was built with. Nothing happens if ggml knows a CPU already. Not thread-safe: once, early.
- */
-void s2_compute_load_back_ends(void);
 
 #endif

@@ -34,8 +34,9 @@ static int check_support(const s2_graph *g, sl_error *reterr)
         const struct ggml_tensor *node = ggml_graph_node(g->cgraph, i);
         if (!s2_compute_supports(g->compute, node)) {
             const struct ggml_tensor *first = node->src[0];
+            ggml_backend_t asked = g->compute->backend ? g->compute->backend : g->compute->like;
             return sl__fail(reterr, SL_EUNSUPPORTED, "%s does not compute %s%s%s",
-                    ggml_backend_name(g->compute->backend), ggml_op_desc(node), first ? " of " : "",
+                    ggml_backend_name(asked), ggml_op_desc(node), first ? " of " : "",
                     first ? ggml_type_name(first->type) : "");
         }
     }

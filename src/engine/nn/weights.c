@@ -223,6 +223,14 @@ size_t s2_weights_list(const s2_weights *weights, s2_slot slot, const sl_tensor 
     return n;
 }
 
+uint64_t s2_weights_room(
+        const s2_weights *weights, const sl_tensor *tensor, const s2_compute *compute)
+{
+    /* Records of a model lie in one array, in the order of their index. */
+    const struct ggml_tensor *t = weights->tensors[tensor - sl_model_tensor_at(weights->model, 0)];
+    return t ? ggml_backend_buft_get_alloc_size(compute->buft, t) : 0;
+}
+
 const char *s2_weights_path(const s2_weights *weights)
 {
     return sl_model_path(weights->model);

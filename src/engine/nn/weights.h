@@ -15,6 +15,7 @@
 #include "ggml.h"
 
 #include "base/status.h"
+#include "engine/nn/compute.h"
 #include "s2/units.h"
 #include "sluice/model.h"
 #include "sluice/residency.h"
@@ -47,6 +48,10 @@ void s2_weights_split_slow(s2_weights *weights, uint32_t n_first);
  * Gives their number.
  */
 size_t s2_weights_list(const s2_weights *weights, s2_slot slot, const sl_tensor **ret_tensors);
+
+/* Room that a tensor takes in memory of a compute's device: some want more than its bytes. */
+uint64_t s2_weights_room(
+        const s2_weights *weights, const sl_tensor *tensor, const s2_compute *compute);
 
 /* Path of the model, for messages. */
 const char *s2_weights_path(const s2_weights *weights);
