@@ -36,24 +36,19 @@ static int no_trace(const reader *r, sl_error *reterr, const char *what)
             "--overlay %s: %s; needed is a file that 'sluice say --trace' wrote", r->path, what);
 }
 
-static int load_json(reader *r, const char *path, json_t **ret_root, sl_error *reterr)
+static int load_json(
+        const reader *r, const char *text, size_t n, json_t **ret_root, sl_error *reterr)
 {
-    char *text = NULL;
-    size_t n = 0;
     json_error_t why;
-    int result = sl__read_file(path, "trace", PLAN_TRACE_MAX_BYTES, &text, &n, reterr);
-    if (result < 0) {
-        return result;
-    }
-    *ret_root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
-    sl__free(text);
-    if (!*ret_root) {
+    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
+    if (!root) {
         char quoted[120];
         char what[200];
         sl__quote(quoted, sizeof quoted, why.text, strlen(why.text));
         snprintf(what, sizeof what, "no JSON (line %d: %s)", why.line, quoted);
         return no_trace(r, reterr, what);
     }
+    *ret_root = root;
     return 0;
 }
 
@@ -408,15 +403,16 @@ static int arrange(reader *r, sl_error *reterr)
     return 0;
 }
 
-int plan_actual_read(
-        const char *path, const plan_view *view, plan_actual *ret_actual, sl_error *reterr)
+int plan_actual_parse(const char *text, size_t n_bytes, const char *path, const plan_view *view,
+        plan_actual *ret_actual, sl_error *reterr)
 {
     plan_actual actual = {.n_places = view->request->n_places};
     reader r = {.view = view, .actual = &actual};
     json_t *root = NULL;
     sl__quote(r.path, sizeof r.path, path, strlen(path));
     actual.places = sl__alloc(actual.n_places, sizeof *actual.places);
-    int result = actual.places ? load_json(&r, path, &root, reterr) : out_of_memory(reterr);
+    int result =
+            actual.places ? load_json(&r, text, n_bytes, &root, reterr) : out_of_memory(reterr);
     if (result >= 0) {
         result = read_head(&r, root, reterr);
     }
@@ -433,6 +429,19 @@ int plan_actual_read(
     }
     *ret_actual = actual;
     return 0;
+}
+
+int plan_actual_read(
+        const char *path, const plan_view *view, plan_actual *ret_actual, sl_error *reterr)
+{
+    char *text = NULL;
+    size_t n = 0;
+    int result = sl__read_file(path, "trace", PLAN_TRACE_MAX_BYTES, &text, &n, reterr);
+    if (result >= 0) {
+        result = plan_actual_parse(text, n, path, view, ret_actual, reterr);
+    }
+    sl__free(text);
+    return result;
 }
 
 void plan_actual_done(plan_actual *a)

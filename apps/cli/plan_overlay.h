@@ -14,9 +14,14 @@
 #define PLAN_TRACE_MAX_BYTES (UINT64_C(16) << 20)
 
 /*
- * Errors: those of reading a file; SL_ELIMIT (larger than PLAN_TRACE_MAX_BYTES); SL_EFORMAT (no JSON, no trace of
- * Sluice, an event with times or bytes that make no sense, no phase in it); SL_ENOMEM. Each names the file.
+ * Reads the bytes of a trace; `path` names it in messages.
+ * Errors: SL_EFORMAT (no JSON, no trace of Sluice, an event with times or bytes that make no sense, no phase in it);
+ * SL_ENOMEM.
  */
+int plan_actual_parse(const char *text, size_t n_bytes, const char *path, const plan_view *view,
+        plan_actual *ret_actual, sl_error *reterr) SL_MUST_CHECK;
+
+/* The same from a file. Errors: also those of reading it, and SL_ELIMIT (larger than PLAN_TRACE_MAX_BYTES). */
 int plan_actual_read(const char *path, const plan_view *view, plan_actual *ret_actual,
         sl_error *reterr) SL_MUST_CHECK;
 void plan_actual_done(plan_actual *actual);
