@@ -243,7 +243,6 @@ int s2_engine_decode(s2_engine *engine, const int32_t *codes, uint32_t n_frames,
     size_t frame_samples = engine->hp.codec.frame_samples;
     uint64_t begin_ns = sl__now_ns();
     s2_stats stats = {0};
-    static const s2_phase_kind run[] = {S2_PHASE_DECODE};
     const s2_extent extent = {.n_prompt = 1, .n_positions = 2, .n_frames = n_frames};
 
     if (n_frames == 0) {
@@ -253,7 +252,7 @@ int s2_engine_decode(s2_engine *engine, const int32_t *codes, uint32_t n_frames,
     if (!samples) {
         return sl__fail_nomem(reterr, frame_samples * sizeof *samples, "a frame of samples");
     }
-    int r = s2_stage_plan(engine, run, 1, &extent, reterr);
+    int r = s2_stage_plan(engine, S2_PHASE_DECODE, &extent, reterr);
     if (r == 0) {
         r = s2_stage_begin(engine, 0, false, reterr);
     }

@@ -37,8 +37,7 @@ struct s2_engine {
     sl_policy policy;
     s2_decode_when decode_when;
     s2_planned planned; /* of the request */
-    s2_phase_kind run[3];
-    size_t n_run;
+    s2_run run;
     sl_phase *phase; /* the active one, or NULL */
     size_t i_step;
     s2_slow_places slow_places; /* what the ARs were made for */

@@ -1,0 +1,27 @@
+#include "engine/nn/back_ends.h"
+
+#include <stdlib.h>
+
+#include "ggml-backend.h"
+
+void s2_back_ends_load(void)
+{
+    if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
+        return;
+    }
+    const char *dir = getenv("SLUICE_GGML_BACKENDS");
+    dir = dir ? dir : SLUICE_GGML_BACKENDS;
+    if (dir[0]) {
+        ggml_backend_load_all_from_path(dir);
+    }
+}
+
+size_t s2_back_ends_count(void)
+{
+    return ggml_backend_dev_count();
+}
+
+struct ggml_backend_device *s2_back_ends_device(size_t i)
+{
+    return ggml_backend_dev_get(i);
+}
