@@ -1,8 +1,10 @@
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "app.h"
+#include "base/log.h"
 
 #define JSON_TYPE "application/json"
 #define TEXT_TYPE "text/plain; charset=utf-8"
@@ -75,21 +77,65 @@ void api_fail_text(reply *answer, int status, const char *fmt, ...)
     reply_whole(answer, status, TEXT_TYPE, message, n_message + 1);
 }
 
-static bool is_worth_a_retry(int status)
+void api_fail_form(reply *answer, int status, const char *fmt, ...)
 {
-    return status == 429 || status == 503;
+    char message[512];
+    sl__json json = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    sl__json_object(&json);
+    sl__json_key(&json, "error");
+    sl__json_cstr(&json, message);
+    sl__json_end(&json);
+    api_send_json(answer, status, &json);
 }
 
-void api_fail_error(reply *answer, job_dialect dialect, const char *param, const sl_error *err)
+/* Takes every "DIR/" out of a message: where files are is nothing that a client needs to know. */
+static void hide_folder(char *msg, const char *dir, size_t n_dir)
 {
-    int status = err->code == SL_EBUSY && dialect == DIALECT_OPENAI ? 429
-                                                                    : sl_err_http_status(err->code);
-    if (is_worth_a_retry(status)) {
+    char shown[256];
+    sl__quote(shown, sizeof shown, dir, n_dir);
+    size_t n = strlen(shown);
+    for (char *at = n > 0 ? strstr(msg, shown) : NULL; at; at = strstr(at, shown)) {
+        size_t n_cut = n + (at[n] == '/');
+        memmove(at, at + n_cut, strlen(at + n_cut) + 1);
+    }
+}
+
+/* What went wrong here is not the client's to mend, whatever the library's table says. */
+static int status_of(const sl_error *err, job_dialect dialect)
+{
+    switch (err->code) {
+    case SL_EBUSY:
+        return dialect == DIALECT_OPENAI ? 429 : 503;
+    case SL_EACCES:
+        return 500;
+    case SL_ECANCELLED:
+        return 503;
+    default:
+        return sl_err_http_status(err->code);
+    }
+}
+
+void api_fail_error(const server_opts *opts, reply *answer, job_dialect dialect, const char *param,
+        const sl_error *err)
+{
+    char message[sizeof err->msg];
+    int status = status_of(err, dialect);
+    memcpy(message, err->msg, sizeof message);
+    hide_folder(message, opts->voice_dir, strlen(opts->voice_dir));
+    hide_folder(message, opts->model_path, opts->n_model_dir);
+    if (status == 429 || status == 503) {
         reply_add_header(answer, "Retry-After", "1");
     }
+    if (status >= 500 && status != 503) {
+        sl__log(&opts->log, SL_LOG_ERROR, "request %" PRIu64 ": %s", reply_id(answer), err->msg);
+    }
     if (dialect == DIALECT_FORM) {
-        api_fail_text(answer, status, "%s", err->msg);
+        api_fail_text(answer, status, "%s", message);
     } else {
-        send_error(answer, status, param, NULL, err->msg);
+        send_error(answer, status, param, NULL, message);
     }
 }

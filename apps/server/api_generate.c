@@ -40,7 +40,7 @@ typedef struct params {
 
 static bool fail_type(reply *answer, const char *name, const char *need)
 {
-    api_fail_text(answer, 400, "Invalid params JSON: %s must be %s", name, need);
+    api_fail_form(answer, 400, "Invalid params JSON: %s must be %s", name, need);
     return false;
 }
 
@@ -154,11 +154,11 @@ static bool read_params(const multipart_part *part, params *ret, json_t **ret_ob
     json_t *object = json_loadb(part->data, part->n, JSON_REJECT_DUPLICATES, &err);
     *ret_object = object;
     if (!object) {
-        api_fail_text(answer, 400, "JSON parse error");
+        api_fail_form(answer, 400, "JSON parse error");
         return false;
     }
     if (!json_is_object(object)) {
-        api_fail_text(answer, 400, "Params JSON must be an object");
+        api_fail_form(answer, 400, "Params JSON must be an object");
         return false;
     }
     return get_effective(object, ret, answer) && check_ineffective(object, ret, answer);
@@ -270,7 +270,7 @@ static bool fill_job(const app *a, const multipart *form, const params *p, job *
     static const char *const text_names[] = {"text", NULL};
     const multipart_part *text = multipart_find(form, text_names);
     if (!text) {
-        api_fail_text(answer, 400, "No text field in multipart form");
+        api_fail_form(answer, 400, "No text field in multipart form");
         return false;
     }
     return app_take_text(a, text->data, text->n, "text", j, answer) &&

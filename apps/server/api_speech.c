@@ -205,6 +205,20 @@ void api_speech(app *a, const http_request *request, reply *answer)
     }
 }
 
+static void put_model(const app *a, sl__json *json)
+{
+    sl__json_object(json);
+    sl__json_key(json, "id");
+    sl__json_cstr(json, a->opts.model_name);
+    sl__json_key(json, "object");
+    sl__json_cstr(json, "model");
+    sl__json_key(json, "created");
+    sl__json_u64(json, 0);
+    sl__json_key(json, "owned_by");
+    sl__json_cstr(json, "sluice");
+    sl__json_end(json);
+}
+
 void api_models(app *a, const http_request *request, reply *answer)
 {
     sl__json json = {0};
@@ -214,17 +228,21 @@ void api_models(app *a, const http_request *request, reply *answer)
     sl__json_cstr(&json, "list");
     sl__json_key(&json, "data");
     sl__json_array(&json);
-    sl__json_object(&json);
-    sl__json_key(&json, "id");
-    sl__json_cstr(&json, a->opts.model_name);
-    sl__json_key(&json, "object");
-    sl__json_cstr(&json, "model");
-    sl__json_key(&json, "created");
-    sl__json_u64(&json, 0);
-    sl__json_key(&json, "owned_by");
-    sl__json_cstr(&json, "sluice");
+    put_model(a, &json);
     sl__json_end(&json);
     sl__json_end(&json);
-    sl__json_end(&json);
+    api_send_json(answer, 200, &json);
+}
+
+void api_model(app *a, const http_request *request, reply *answer)
+{
+    static const char prefix[] = "/v1/models/";
+    sl__json json = {0};
+    if (strcmp(request->path + sizeof prefix - 1, a->opts.model_name) != 0) {
+        api_fail(answer, 404, "model", "model_not_found",
+                "there is no such model; GET /v1/models lists the one that is served");
+        return;
+    }
+    put_model(a, &json);
     api_send_json(answer, 200, &json);
 }

@@ -198,6 +198,7 @@ void app_tick(void *ud)
 {
     app *a = ud;
     uint64_t now_ns = sl__now_ns();
+    atomic_fetch_add(&a->metrics.n_cancelled, job_queue_sweep(a->queue));
     if (a->opts.limits.queue_ns > 0) {
         sl_error err = {0};
         sl__fail(&err, SL_EDEVICE, "the queue is too long: this request has waited for %.0f s",

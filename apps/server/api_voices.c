@@ -52,7 +52,7 @@ static bool load_voice(const app *a, const char *name, job *j, reply *answer)
         api_fail(answer, 404, "voice", "voice_not_found",
                 "there is no voice '%s'; GET /v1/audio/voices lists those there are", name);
     } else if (r < 0) {
-        api_fail_error(answer, j->dialect, "voice", &err);
+        api_fail_error(&a->opts, answer, j->dialect, "voice", &err);
     }
     return r == 0;
 }
@@ -80,7 +80,7 @@ void api_voices_list(app *a, const http_request *request, reply *answer)
     sl__json json = {0};
     (void)request;
     if (s2_voice_list(a->opts.voice_dir, &names, &n, &err) < 0) {
-        api_fail_error(answer, DIALECT_OPENAI, NULL, &err);
+        api_fail_error(&a->opts, answer, DIALECT_OPENAI, NULL, &err);
         return;
     }
     sl__json_object(&json);
@@ -288,7 +288,7 @@ void api_voices_remove(app *a, const http_request *request, reply *answer)
         return;
     }
     if (r < 0) {
-        api_fail_error(answer, DIALECT_OPENAI, "voice", &err);
+        api_fail_error(&a->opts, answer, DIALECT_OPENAI, "voice", &err);
         return;
     }
     sl__json_object(&json);

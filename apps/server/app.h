@@ -58,6 +58,7 @@ typedef void app_route(app *a, const http_request *request, reply *answer);
 
 app_route api_speech;
 app_route api_models;
+app_route api_model;
 app_route api_voices_list;
 app_route api_voices_add;
 app_route api_voices_remove;
@@ -74,8 +75,15 @@ app_route api_wake;
 void api_fail(reply *answer, int status, const char *param, const char *code, const char *fmt, ...)
         SL_PRINTF(5, 6);
 
-/* The same from an error of the library, in the dialect of the job's API. */
-void api_fail_error(reply *answer, job_dialect dialect, const char *param, const sl_error *err);
+/*
+ * The same from an error of the library, in the dialect of the job's API. Paths of the server are taken out of the
+ * message; what is the server's own fault goes to the log as it is.
+ */
+void api_fail_error(const server_opts *opts, reply *answer, job_dialect dialect, const char *param,
+        const sl_error *err);
+
+/* {"error": "..."}: the form API's other kind of error. */
+void api_fail_form(reply *answer, int status, const char *fmt, ...) SL_PRINTF(3, 4);
 
 /* One line of text, as the form API has it. */
 void api_fail_text(reply *answer, int status, const char *fmt, ...) SL_PRINTF(3, 4);

@@ -33,6 +33,7 @@ struct reply {
     atomic_bool is_cancelled;
     bool is_stalled;
     bool has_left;
+    bool is_endless;
     state state;
     reply_head head;
     size_t hold_bytes;
@@ -135,6 +136,13 @@ void reply_add_header(reply *r, const char *name, const char *fmt, ...)
         vsnprintf(h->value, sizeof h->value, fmt, ap);
         va_end(ap);
     }
+    sl__mutex_unlock(&r->lock);
+}
+
+void reply_set_endless(reply *r)
+{
+    sl__mutex_lock(&r->lock);
+    r->is_endless = true;
     sl__mutex_unlock(&r->lock);
 }
 
@@ -305,6 +313,7 @@ void reply_whole(reply *r, int status, const char *content_type, const void *bod
         r->end = 0;
         r->head.status = status;
         r->head.content_type = content_type;
+        r->is_endless = false;
         if (make_room(r, n_body, SIZE_MAX) > 0) {
             append(r, body, n_body);
         } else {
@@ -332,13 +341,10 @@ const reply_head *reply_look(reply *r, uint64_t *ret_n_body)
 {
     sl__mutex_lock(&r->lock);
     size_t n_held = r->end - r->begin;
-    bool has_begun = n_held > 0 && n_held >= r->hold_bytes;
-    bool is_there = r->head.status != 0 && (has_begun || r->state == COMPLETE);
-    if (r->state == CUT && !r->has_left) {
-        is_there = false;
-    }
+    bool has_begun = n_held > 0 && (n_held >= r->hold_bytes || r->state == CUT);
+    bool is_there = r->head.status != 0 && (r->has_left || has_begun || r->state == COMPLETE);
     r->has_left = r->has_left || is_there;
-    *ret_n_body = r->state == COMPLETE ? n_held : UINT64_MAX;
+    *ret_n_body = r->state == COMPLETE && !r->is_endless ? n_held : UINT64_MAX;
     sl__mutex_unlock(&r->lock);
     return is_there ? &r->head : NULL;
 }
@@ -388,7 +394,8 @@ void reply_cancel(reply *r)
 bool reply_is_dropped(reply *r)
 {
     sl__mutex_lock(&r->lock);
-    bool is = atomic_load(&r->is_cancelled) || (r->state == CUT && !r->has_left);
+    bool has_nothing = r->state == CUT && !r->has_left && r->end == r->begin;
+    bool is = atomic_load(&r->is_cancelled) || has_nothing;
     sl__mutex_unlock(&r->lock);
     return is;
 }

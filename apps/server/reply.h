@@ -58,6 +58,9 @@ void reply_begin(reply *r, int status, const char *content_type);
 /* Adds a header before the head is seen; name is static, the value is cut to what fits. */
 void reply_add_header(reply *r, const char *name, const char *fmt, ...) SL_PRINTF(3, 4);
 
+/* The answer has no length, however soon it is complete. */
+void reply_set_endless(reply *r);
+
 /* The head waits until so many bytes are there, or the end. */
 void reply_hold(reply *r, size_t n_bytes);
 

@@ -33,6 +33,7 @@ typedef struct route {
 static const route routes[] = {
         {"POST", "/v1/audio/speech", api_speech, TEXT, false, false},
         {"GET", "/v1/models", api_models, NO_BODY, false, false},
+        {"GET", "/v1/models/", api_model, NO_BODY, true, false},
         {"GET", "/v1/audio/voices", api_voices_list, NO_BODY, false, false},
         {"POST", "/v1/audio/voices", api_voices_add, UPLOAD, false, false},
         {"DELETE", "/v1/audio/voices/", api_voices_remove, SMALL, true, false},
@@ -153,6 +154,11 @@ static void send_file(const http_request *request, const web_file *file, reply *
 
 /* ---- who may ask ---- */
 
+static bool may_use(const char *allowed, const char *origin)
+{
+    return allowed && (strcmp(allowed, "*") == 0 || strcmp(allowed, origin) == 0);
+}
+
 /* An answer if the request may not be served at all. */
 static bool refuse_stranger(const app *a, const http_request *request, reply *answer)
 {
@@ -167,7 +173,7 @@ static bool refuse_stranger(const app *a, const http_request *request, reply *an
                 sl__quote(quoted, sizeof quoted, host, strlen(host)));
         return true;
     }
-    if (*origin && !a->opts.cors_origin && !origin_is_host(origin, host)) {
+    if (*origin && !may_use(a->opts.cors_origin, origin) && !origin_is_host(origin, host)) {
         api_fail(answer, 403, NULL, "origin_not_allowed",
                 "a page of %s may not use this server; allow it with --cors ORIGIN",
                 sl__quote(quoted, sizeof quoted, origin, strlen(origin)));
@@ -306,7 +312,7 @@ void app_submit(app *a, job *j)
         } else {
             err.code = SL_EDEVICE; /* stopping: 503 */
         }
-        api_fail_error(answer, dialect, NULL, &err);
+        api_fail_error(&a->opts, answer, dialect, NULL, &err);
     }
     reply_unref(&answer);
 }

@@ -113,7 +113,7 @@ void app_expire(app *a, uint64_t before_ns, const sl_error *err)
             break;
         }
         atomic_fetch_add(&a->metrics.n_expired, 1);
-        api_fail_error(j->answer, j->dialect, NULL, err);
+        api_fail_error(&a->opts, j->answer, j->dialect, NULL, err);
         job_free(&j);
     }
 }

@@ -42,6 +42,8 @@ typedef struct server_opts {
     int listen_fd; /* taken over, also on error */
     speaker engine;
     const char *model_name; /* for /v1/models */
+    const char *model_path;
+    size_t n_model_dir; /* bytes of the path that are its folder, without the slash */
     const char *version;
     const char *voice_dir;
     const char *default_voice; /* NULL = none */

@@ -104,6 +104,7 @@ static void add_sound_headers(const run *t, uint32_t rate)
     }
     if (s->framing != FRAMING_WHOLE) {
         reply_add_header(answer, "X-Accel-Buffering", "no");
+        reply_set_endless(answer);
     }
     if (t->j->dialect == DIALECT_FORM) {
         reply_add_header(answer, "Content-Disposition",
@@ -326,15 +327,15 @@ static void conclude(run *t, int r, const s2_stats *stats, const sl_error *err)
         reply_end(answer, true);
     } else {
         sl_error stopped = {0};
-        if (r == 0) {
-            sl__fail(&stopped, SL_EBUSY, "the server is stopping; send the request again");
+        if (r == 0 || r == SL_ECANCELLED) {
+            sl__fail(&stopped, SL_EDEVICE, "the server is stopping; send the request again");
             err = &stopped;
         }
         atomic_fetch_add(&m->n_failed, 1);
         if (t->has_head && t->j->speech.framing != FRAMING_WHOLE) {
             fail_late(t, err);
         } else {
-            api_fail_error(answer, t->j->dialect, NULL, err);
+            api_fail_error(t->context->opts, answer, t->j->dialect, NULL, err);
         }
     }
 }
@@ -431,7 +432,7 @@ void voice_run(const speech_context *context, job *j)
         reply_end(j->answer, false);
     } else {
         atomic_fetch_add(&context->metrics->n_failed, 1);
-        api_fail_error(j->answer, j->dialect, NULL, &err);
+        api_fail_error(context->opts, j->answer, j->dialect, NULL, &err);
     }
     s2_voice_done(&voice);
 }

@@ -81,7 +81,7 @@ static void run_sleep(worker *w, job *j)
 {
     sl_error err = {0};
     if (change_level(w, j->level, &err) < 0) {
-        api_fail_error(j->answer, DIALECT_OPENAI, "level", &err);
+        api_fail_error(w->opts, j->answer, DIALECT_OPENAI, "level", &err);
         return;
     }
     sl__json json = {0};
