@@ -182,7 +182,41 @@ static void put_sources(sl__json *j, const plan_view *view)
     sl__json_end(j);
 }
 
-void plan_put_json(const plan_view *view, sl__json *j)
+static void put_actual(sl__json *j, const plan_view *view, const plan_actual *a)
+{
+    sl__json_key(j, "trace");
+    if (!a) {
+        sl__json_null(j);
+        return;
+    }
+    sl__json_object(j);
+    put_cstr(j, "policy", a->policy);
+    put_bool(j, "follows_plan", a->follows);
+    put_u64(j, "dropped_events", a->n_dropped);
+    put_f64(j, "seconds", a->end_s);
+    sl__json_key(j, "places");
+    sl__json_array(j);
+    for (size_t i = 0; i < a->n_places; i++) {
+        const plan_actual_place *place = &a->places[i];
+        if (!place->is_known) {
+            continue;
+        }
+        sl__json_object(j);
+        put_cstr(j, "name", plan_place_name(view, i));
+        put_u64_or_null(
+                j, "budget_bytes", place->budget_bytes != PLAN_NO_LIMIT, place->budget_bytes);
+        put_f64(j, "peak_seconds", place->peak_s);
+        sl__json_key(j, "peak_bytes");
+        sl__json_object(j);
+        put_bytes(j, place->peak);
+        sl__json_end(j);
+        sl__json_end(j);
+    }
+    sl__json_end(j);
+    sl__json_end(j);
+}
+
+void plan_put_json(const plan_view *view, const plan_actual *actual, sl__json *j)
 {
     sl__json_object(j);
     put_cstr(j, "model", view->model);
@@ -201,5 +235,6 @@ void plan_put_json(const plan_view *view, sl__json *j)
     put_steps(j, view);
     put_events(j, view);
     put_sources(j, view);
+    put_actual(j, view, actual);
     sl__json_end(j);
 }

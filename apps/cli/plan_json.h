@@ -15,6 +15,8 @@
  *     events           [{"kind":"load"|"evict"|"stall"|"compute","step","phase","unit","place","bytes","begin_seconds",
  *                      "end_seconds"}]; none if refused
  *     sources          {WHAT: where it comes from}
+ *     trace            null, or {"policy","follows_plan","dropped_events","seconds","places":[{"name","budget_bytes",
+ *                      "peak_seconds","peak_bytes":{...}}]} of what was laid over it
  *
  * Of a refused plan, the peaks are what each phase needs at least.
  */
@@ -22,9 +24,9 @@
 #define CLI_PLAN_JSON_H
 
 #include "base/json_writer.h"
-#include "plan_view.h"
+#include "plan_actual.h"
 
-/* Writes the object as the next value of `j`. */
-void plan_put_json(const plan_view *view, sl__json *j);
+/* Writes the object as the next value of `j`. actual may be NULL. */
+void plan_put_json(const plan_view *view, const plan_actual *actual, sl__json *j);
 
 #endif

@@ -223,6 +223,34 @@ static void print_sum(const table *t)
     }
 }
 
+static void print_actual(const table *t, const plan_actual *a)
+{
+    char took[32];
+    char planned[32];
+    char name[NAME_BYTES];
+    plan_seconds_text(a->end_s, took, sizeof took);
+    plan_seconds_text(sl_plan_seconds(t->view->plan), planned, sizeof planned);
+    fprintf(t->out, "\nThe trace (policy %s%s%s)\n", quote(a->policy, name, sizeof name),
+            a->follows ? "" : "; its phases are not those of the plan",
+            a->n_dropped > 0 ? "; its beginning was no longer there" : "");
+    fprintf(t->out, "  %-18s %11s %11s\n  %-18s %11s %11s\n", "", "planned", "actual", "time",
+            planned, took);
+    for (size_t i = 0; i < a->n_places; i++) {
+        uint64_t plan = plan_peak_or_need(t->view, i).total;
+        uint64_t held = a->places[i].peak.total;
+        if (!a->places[i].is_known || (plan == 0 && held == 0)) {
+            continue;
+        }
+        fprintf(t->out, "  %-18s %11s %11s", quote(plan_place_name(t->view, i), name, 20),
+                size_text(plan, planned, sizeof planned), size_text(held, took, sizeof took));
+        if (plan > 0) {
+            fprintf(t->out, "  %.1f%%%s", 100.0 * (double)held / (double)plan,
+                    held > plan ? ", more than planned" : "");
+        }
+        fputc('\n', t->out);
+    }
+}
+
 static void print_sources(const table *t)
 {
     if (t->view->n_sources == 0) {
@@ -245,7 +273,7 @@ static void print_sources(const table *t)
     }
 }
 
-void plan_print_text(const plan_view *view, FILE *out)
+void plan_print_text(const plan_view *view, const plan_actual *actual, FILE *out)
 {
     table t = {view, out};
     print_head(&t);
@@ -255,6 +283,9 @@ void plan_print_text(const plan_view *view, FILE *out)
     if (sl_plan_is_feasible(view->plan)) {
         print_timetable(&t);
         print_sum(&t);
+    }
+    if (actual) {
+        print_actual(&t, actual);
     }
     print_sources(&t);
 }

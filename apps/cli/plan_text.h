@@ -7,8 +7,9 @@
 
 #include <stdio.h>
 
-#include "plan_view.h"
+#include "plan_actual.h"
 
-void plan_print_text(const plan_view *view, FILE *out);
+/* actual: what a trace says, printed beside the plan; may be NULL. */
+void plan_print_text(const plan_view *view, const plan_actual *actual, FILE *out);
 
 #endif

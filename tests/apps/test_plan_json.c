@@ -15,7 +15,7 @@ static json_t *parse(const plan_view *view)
 {
     sl__json j = {0};
     json_error_t why;
-    plan_put_json(view, &j);
+    plan_put_json(view, NULL, &j);
     json_t *root = json_loads(sl__json_text(&j, NULL), JSON_REJECT_DUPLICATES, &why);
     if (!root) {
         fail_msg("no JSON: %s", why.text);

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "plan_json.h"
 #include "plan_samples.h"
 #include "plan_svg.h"
+#include "plan_text.h"
 #include "residency/trace.h"
 #include "test_support.h"
 #include "xml_check.h"
@@ -191,6 +193,38 @@ static void test_it_is_drawn_over_the_plan(void **state)
     assert_int_equal(count_of(svg, "<circle class=\"peak\""), 1);
     assert_int_equal(count_of(svg, "class=\"bar failed\""), 1);
     svg_done(&out);
+    plan_actual_done(&a);
+    sl__free(text);
+    sample_done(&s);
+}
+
+static void test_tables_and_json_have_both_peaks(void **state)
+{
+    (void)state;
+    plan_sample s;
+    plan_actual a;
+    sl__json j = {0};
+    sl_error err = {0};
+    char *table = NULL;
+    size_t n = 0;
+    open_sample(&s);
+    char *text = make_trace(N_STEPS, 100);
+    assert_ok(read_text(&s.view, text, strlen(text), &a, &err), &err);
+    FILE *f = open_memstream(&table, &n);
+    assert_non_null(f);
+    plan_print_text(&s.view, &a, f);
+    assert_int_equal(fclose(f), 0);
+    assert_non_null(strstr(table, "The trace (policy swap)\n"
+                                  "                         planned      actual\n"
+                                  "  time                    6.87 s      8.50 s\n"
+                                  "  vulkan0                5.0 GiB     4.0 GiB  80."));
+    assert_null(strstr(table, "another"));
+    free(table);
+    plan_put_json(&s.view, &a, &j);
+    assert_non_null(strstr(sl__json_text(&j, NULL),
+            "\"trace\":{\"policy\":\"swap\",\"follows_plan\":true,\"dropped_events\":0,"));
+    assert_non_null(strstr(sl__json_text(&j, NULL), "\"total\":4302000000"));
+    sl__json_done(&j);
     plan_actual_done(&a);
     sl__free(text);
     sample_done(&s);
@@ -387,6 +421,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_the_latest_run_is_read_in_the_plan_s_terms),
             cmocka_unit_test(test_it_is_drawn_over_the_plan),
+            cmocka_unit_test(test_tables_and_json_have_both_peaks),
             cmocka_unit_test(test_more_than_planned_stands_out),
             cmocka_unit_test(test_other_phases_are_shown_and_said),
             cmocka_unit_test(test_any_other_file_is_an_error),

@@ -17,7 +17,7 @@ static char *print(const plan_view *view)
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
     assert_non_null(f);
-    plan_print_text(view, f);
+    plan_print_text(view, NULL, f);
     assert_int_equal(fclose(f), 0);
     return text;
 }
