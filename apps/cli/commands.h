@@ -23,6 +23,9 @@ extern const opt_command cmd_drop_table;
 int cmd_inspect(int argc, char **argv);
 extern const opt_command cmd_inspect_table;
 
+int cmd_plan(int argc, char **argv);
+extern const opt_command cmd_plan_table;
+
 int cmd_say(int argc, char **argv);
 extern const opt_command cmd_say_table;
 

@@ -30,6 +30,8 @@ static const command_row commands[] = {
                 {&cmd_doctor_table}},
         {"drop", "let go of the cached pages of models", cmd_drop, {&cmd_drop_table}},
         {"inspect", "show what is in a model file", cmd_inspect, {&cmd_inspect_table}},
+        {"plan", "show what a request would take on which device when", cmd_plan,
+                {&cmd_plan_table}},
         {"say", "speak a text", cmd_say, {&cmd_say_table}},
         {"serve", "speak for clients: an HTTP server and a page", cmd_serve, {&cmd_serve_table}},
         {"synth", "write a synthetic model", cmd_synth, {&cmd_synth_table}},

@@ -11,6 +11,9 @@
 #define LANE_H 26.0
 #define BAR_H  18.0
 
+/* Seconds between two events that belong together. */
+#define TOUCH_S 1e-3
+
 typedef struct lane {
     plan_canvas *c;
     double y;
@@ -31,7 +34,23 @@ static lane begin_lane(plan_canvas *c, const char *prefix, const char *name, con
     return l;
 }
 
-/* A bar with its name, if that fits, and all of it as a tooltip. */
+/* Name of a bar between two times, if it fits. */
+static void draw_bar_name(
+        const lane *l, double begin, double end, const char *name, const char *detail)
+{
+    svg_out *o = l->c->out;
+    double left = canvas_x(l->c, begin);
+    double width = canvas_x(l->c, end) - left;
+    size_t room = canvas_n_chars(width - 6);
+    size_t n_name = svg_n_chars(name);
+    if (room >= 8 || (room > 0 && n_name <= room)) {
+        svg_put(o, "<text class=\"s on mid\" x=\"%.1f\" y=\"%.1f\">", left + width / 2, l->y + 13);
+        svg_text_cut(o, name, room);
+        svg_put(o, n_name + strlen(detail) + 2 <= room ? " %s</text>\n" : "</text>\n", detail);
+    }
+}
+
+/* A bar, and all that is to say of it as a tooltip. */
 static void draw_bar(const lane *l, double begin, double end, const char *css, const char *name,
         const char *detail)
 {
@@ -45,14 +64,14 @@ static void draw_bar(const lane *l, double begin, double end, const char *css, c
             ": %s</title><rect class=\"bar %s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
             "height=\"%.0f\"/>",
             detail, css, left, l->y, width, BAR_H);
-    size_t room = canvas_n_chars(width - 6);
-    size_t n_name = svg_n_chars(name);
-    if (room >= 8 || (room > 0 && n_name <= room)) {
-        svg_put(o, "<text class=\"s on mid\" x=\"%.1f\" y=\"%.1f\">", left + width / 2, l->y + 13);
-        svg_text_cut(o, name, room);
-        svg_put(o, n_name + strlen(detail) + 2 <= room ? " %s</text>" : "</text>", detail);
-    }
     svg_put(o, "</g>\n");
+}
+
+static void draw_named_bar(const lane *l, double begin, double end, const char *css,
+        const char *name, const char *detail)
+{
+    draw_bar(l, begin, end, css, name, detail);
+    draw_bar_name(l, begin, end, name, detail);
 }
 
 /* Units that leave at one time: a mark, and their names beside it. */
@@ -90,7 +109,7 @@ static void draw_leavers(leavers *v)
 static void add_leaver(leavers *v, double time, const char *name)
 {
     double x = canvas_x(v->l.c, time);
-    if (v->n_chars > 0 && x > v->x + 3) {
+    if (v->n_chars > 0 && x > v->x + 10) {
         draw_leavers(v);
     }
     v->x = v->n_chars > 0 ? v->x : x;
@@ -122,10 +141,10 @@ static void draw_planned_phases(plan_canvas *c)
         const plan_bar *b = &t->bars[i];
         plan_seconds_text(b->end - b->begin, time, sizeof time);
         if (b->kind == SL_PLAN_COMPUTE) {
-            draw_bar(&l, b->begin, b->end, "phase", plan_step_name(c->view, b->i_step),
+            draw_named_bar(&l, b->begin, b->end, "phase", plan_step_name(c->view, b->i_step),
                     t->is_in_steps ? "computes" : time);
         } else if (b->kind == SL_PLAN_STALL) {
-            draw_bar(&l, b->begin, b->end, "stall", "waits", time);
+            draw_named_bar(&l, b->begin, b->end, "stall", "waits", time);
         }
     }
 }
@@ -140,7 +159,7 @@ static void draw_planned_loads(plan_canvas *c, size_t i_place)
         const plan_bar *b = &t->bars[i];
         if (b->i_place == i_place && b->n_bytes > 0 && b->kind == SL_PLAN_LOAD) {
             format_move(detail, sizeof detail, b->n_bytes, t->is_in_steps ? 0 : b->end - b->begin);
-            draw_bar(&l, b->begin, b->end, canvas_class(c, b->i_unit, css, sizeof css),
+            draw_named_bar(&l, b->begin, b->end, canvas_class(c, b->i_unit, css, sizeof css),
                     plan_unit_name(c->view, b->i_unit), detail);
         }
     }
@@ -159,6 +178,18 @@ static void draw_planned_leaves(plan_canvas *c, size_t i_place)
     draw_leavers(&v);
 }
 
+/* Where a phase goes on after the wait that it begins with. */
+static double end_of_wait(const plan_actual *a, const plan_actual_bar *phase)
+{
+    double end_s = phase->begin_s;
+    for (size_t i = 0; i < a->n_bars; i++) {
+        const plan_actual_bar *b = &a->bars[i];
+        bool is_wait = b->kind == PLAN_ACTUAL_STALL && b->begin_s <= end_s + TOUCH_S;
+        end_s = is_wait && b->end_s > end_s ? b->end_s : end_s;
+    }
+    return end_s < phase->end_s ? end_s : phase->begin_s;
+}
+
 static void draw_actual_phases(plan_canvas *c)
 {
     char time[32];
@@ -166,15 +197,16 @@ static void draw_actual_phases(plan_canvas *c)
     lane l = begin_lane(c, "", "phases", ", actual");
     for (size_t i = 0; i < a->n_bars; i++) {
         const plan_actual_bar *b = &a->bars[i];
+        plan_seconds_text(b->end_s - b->begin_s, time, sizeof time);
         if (b->kind == PLAN_ACTUAL_PHASE) {
-            draw_bar(&l, b->begin_s, b->end_s, "phase", b->name,
-                    plan_seconds_text(b->end_s - b->begin_s, time, sizeof time));
+            draw_bar(&l, b->begin_s, b->end_s, "phase", b->name, time);
+            draw_bar_name(&l, end_of_wait(a, b), b->end_s, b->name, time);
         }
     }
     for (size_t i = 0; i < a->n_bars; i++) {
         const plan_actual_bar *b = &a->bars[i];
         if (b->kind == PLAN_ACTUAL_STALL) {
-            draw_bar(&l, b->begin_s, b->end_s, "stall", "waits",
+            draw_named_bar(&l, b->begin_s, b->end_s, "stall", "waits",
                     plan_seconds_text(b->end_s - b->begin_s, time, sizeof time));
         }
     }
@@ -195,7 +227,7 @@ static void draw_actual_loads(plan_canvas *c, size_t i_place)
         const plan_actual_bar *b = &a->bars[i];
         if (b->i_place == i_place && b->kind == PLAN_ACTUAL_LOAD) {
             format_move(detail, sizeof detail, b->n_bytes, b->end_s - b->begin_s);
-            draw_bar(&l, b->begin_s, b->end_s, actual_class(c, b, css), b->name, detail);
+            draw_named_bar(&l, b->begin_s, b->end_s, actual_class(c, b, css), b->name, detail);
         } else if (b->i_place == i_place && b->kind == PLAN_ACTUAL_FAIL) {
             draw_bar(&l, b->begin_s, b->begin_s, "failed", b->name, "load failed");
         }

@@ -74,9 +74,10 @@ static int unload(sl__unit *u, uint64_t *ret_lost, sl_error *reterr)
     return r;
 }
 
-static void finish_load(sl_residency *r, sl__unit *u, int result, const sl_error *err)
+static void finish_load(
+        sl_residency *r, sl__unit *u, uint64_t begin_ns, int result, const sl_error *err)
 {
-    record(r, u, result < 0 ? SL__TRACE_FAIL : SL__TRACE_LOAD, u->begin_ns);
+    record(r, u, result < 0 ? SL__TRACE_FAIL : SL__TRACE_LOAD, begin_ns);
     if (result >= 0) {
         u->state = SL_UNIT_RESIDENT;
         u->n_arrived = sl__choice_of(u)->layout.n_slices;
@@ -131,7 +132,7 @@ static int run_transition(sl__mover *m, sl__unit *u, sl_error *reterr)
     sl__mutex_lock(&r->lock);
     u->is_busy = false;
     if (is_load) {
-        finish_load(r, u, result, reterr);
+        finish_load(r, u, begin_ns, result, reterr);
     } else {
         int booked = finish_unload(r, u, lost, begin_ns, result < 0 ? NULL : reterr);
         result = result < 0 ? result : booked;

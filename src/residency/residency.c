@@ -100,7 +100,6 @@ void sl__begin_load(sl_residency *r, sl__unit *u)
     u->n_loads++;
     u->n_arrived = 0;
     u->job_seq = ++r->seq;
-    u->begin_ns = sl__now_ns();
     sl__changed(r);
 }
 

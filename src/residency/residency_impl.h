@@ -45,7 +45,6 @@ typedef struct sl__unit {
     uint64_t n_failed; /* counted when the rollback is complete */
     uint64_t n_evicted;
     size_t n_arrived;
-    uint64_t begin_ns; /* of the present load */
     sl_error last_error;
 } sl__unit;
 

@@ -1,0 +1,42 @@
+#!/bin/sh
+# Budgets and policies change where weights are and when, never the sound: on a simulated device every budget from the
+# smallest that works to one for everything gives the same bytes, and a smaller one is refused with that budget named.
+. tests/apps/check.sh
+model=tests/data/tiny/tiny-f16.gguf
+tokenizer=tests/data/tiny/tokenizer.json
+text='The first sentence. And then the second one, which is longer.'
+
+# say NAME STATUS STDERR OUTPUT ARGS...
+say() {
+    name=$1 want=$2 err=$3 output=$4
+    shift 4
+    check "$name" "$want" '' "$err" say -q -m $model -t $tokenizer --threads 1 --seed 3 --max-frames 6 -o "$output" \
+        --device sim:16M "$@" "$text"
+}
+is_absent() { [ ! -e "$1" ]; }
+
+say whole 0 '' "$scratch/whole.wav" --policy keep
+for policy in swap keep hot auto; do
+    for decode in together after; do
+        what=${policy}_$decode
+        options="--policy $policy --decode $decode"
+        # The options are words.
+        # shellcheck disable=SC2086
+        say "refused_$what" 1 "*sim: the budget of 4096 bytes * policy $policy needs * bytes*" "$scratch/no.wav" --vram 4K $options
+        check_that "nothing_is_left_$what" is_absent "$scratch/no.wav"
+        floor=$(sed -n 's/.* needs \([0-9]*\) bytes.*/\1/p' "$scratch/err")
+        # shellcheck disable=SC2086
+        say "below_the_floor_$what" 1 "*needs $floor bytes*" "$scratch/no.wav" --vram $((floor - 1)) $options
+        for budget in "$floor" $((floor + 4096)) $((floor * 5 / 4)) 16M; do
+            # shellcheck disable=SC2086
+            say "${what}_$budget" 0 '' "$scratch/this.wav" --vram "$budget" $options
+            check_that "same_bytes_${what}_$budget" cmp "$scratch/whole.wav" "$scratch/this.wav"
+        done
+    done
+done
+for options in --codec-cpu --fast-decoder-cpu --codebook-cpu '--gpu-layers 1' '--place codec.encoder=cpu'; do
+    # shellcheck disable=SC2086
+    say "placed$options" 0 '' "$scratch/this.wav" $options
+    check_that "same_bytes_placed$options" cmp "$scratch/whole.wav" "$scratch/this.wav"
+done
+check_done
