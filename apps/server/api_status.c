@@ -170,6 +170,10 @@ static void write_residency(app *a, sl__json *json)
     sl__json_key(json, "sleep_level");
     sl__json_u64(json, worker_sleep_level(a->worker));
     put_queue(a, json);
+    sl__json_key(json, "activity");
+    sl__json_cstr(json, worker_activity(a->worker));
+    sl__json_key(json, "frames_total");
+    sl__json_u64(json, atomic_load(&a->metrics.n_frames));
     if (worker_get_state(a->worker) == WORKER_READY) {
         a->opts.engine.ops->describe(a->opts.engine.ud, json);
     }

@@ -1,4 +1,9 @@
-/* The S2 engine as the server's speaker, and what is known about its memory. */
+/*
+ * The S2 engine as the server's speaker, and what is known about its memory.
+ *
+ * The plan that /residency shows is made once, when the engine opens, for a request of the usual size: the engine's
+ * own plans follow each request.
+ */
 #ifndef SERVER_ENGINE_STATE_H
 #define SERVER_ENGINE_STATE_H
 

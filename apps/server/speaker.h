@@ -43,6 +43,7 @@ typedef struct speaker_ops {
     int (*open)(void *ud, sl_error *reterr);
     void (*close)(void *ud);
     s2_engine_info (*info)(void *ud);
+    /* Before open. Asked in the middle of the work, opening too. */
     void (*set_stop)(void *ud, bool (*should_stop)(void *stop_ud), void *stop_ud);
     int (*speak)(void *ud, const s2_speak_opts *opts, s2_stats *ret_stats, sl_error *reterr);
     int (*make_voice)(void *ud, const float *samples, size_t n_samples, const char *text,

@@ -176,6 +176,7 @@ static int take_frame(void *ud, const int32_t *codes)
     run *t = ud;
     (void)codes;
     t->n_frames++;
+    atomic_fetch_add(&t->context->metrics->n_frames, 1);
     return 0;
 }
 
@@ -254,6 +255,7 @@ static s2_speak_opts speak_opts_of(run *t)
     opts.max_frames = s->max_frames;
     opts.min_frames = s->min_frames;
     opts.segment_bytes = s->segment_bytes;
+    opts.wants_sound_early = s->framing != FRAMING_WHOLE;
     opts.on_samples = take_samples;
     opts.on_frame = take_frame;
     opts.ud = t;
@@ -311,7 +313,6 @@ static void conclude(run *t, int r, const s2_stats *stats, const sl_error *err)
 {
     metrics *m = t->context->metrics;
     reply *answer = t->j->answer;
-    atomic_fetch_add(&m->n_frames, t->n_frames);
     if (t->info.sample_rate > 0) {
         atomic_fetch_add(&m->audio_ms, t->n_samples * 1000 / t->info.sample_rate);
     }

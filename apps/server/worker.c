@@ -21,6 +21,7 @@ struct worker {
     _Atomic(reply *) current; /* whose client is asked for while the engine works */
     atomic_bool is_cut;
     atomic_bool is_busy;
+    atomic_int activity; /* a job_kind while busy */
     atomic_uint level;
     uint64_t idle_since_ns;
 };
@@ -44,10 +45,8 @@ static int open_engine(worker *w)
     sl_error err = {0};
     const speaker *engine = &w->opts->engine;
     uint64_t begin_ns = sl__now_ns();
+    engine->ops->set_stop(engine->ud, should_stop, w);
     int r = engine->ops->open(engine->ud, &err);
-    if (r == 0) {
-        engine->ops->set_stop(engine->ud, should_stop, w);
-    }
     sl__mutex_lock(&w->lock);
     w->state = r == 0 ? WORKER_READY : WORKER_FAILED;
     w->err = err;
@@ -102,6 +101,7 @@ static void run_job(worker *w, job *j)
     uint64_t begin_ns = sl__now_ns();
     metrics_time(&w->metrics->wait, begin_ns - j->queued_ns);
     atomic_store(&w->current, j->answer);
+    atomic_store(&w->activity, (int)j->kind);
     atomic_store(&w->is_busy, true);
     if (reply_is_cancelled(j->answer)) {
         atomic_fetch_add(&w->metrics->n_cancelled, 1);
@@ -171,6 +171,7 @@ int worker_create(const server_opts *opts, job_queue *queue, metrics *m, worker 
     atomic_init(&w->current, NULL);
     atomic_init(&w->is_cut, false);
     atomic_init(&w->is_busy, false);
+    atomic_init(&w->activity, 0);
     atomic_init(&w->level, 0);
     int r = sl__mutex_init(&w->lock, reterr);
     if (r < 0) {
@@ -224,6 +225,13 @@ void worker_get_error(worker *w, sl_error *ret_error)
 bool worker_is_busy(worker *w)
 {
     return atomic_load(&w->is_busy);
+}
+
+const char *worker_activity(worker *w)
+{
+    static const char *const names[JOB_KIND_COUNT] = {
+            [JOB_SPEAK] = "speech", [JOB_VOICE] = "voice", [JOB_SLEEP] = "sleep"};
+    return atomic_load(&w->is_busy) ? names[atomic_load(&w->activity)] : "idle";
 }
 
 unsigned worker_sleep_level(worker *w)

@@ -40,6 +40,7 @@ void worker_free(worker **w);
 worker_state worker_get_state(worker *w);
 void worker_get_error(worker *w, sl_error *ret_error); /* of WORKER_FAILED */
 bool worker_is_busy(worker *w);
+const char *worker_activity(worker *w); /* "idle", "speech", "voice", "sleep"; static */
 unsigned worker_sleep_level(worker *w);
 /* Zero until the model is open. */
 s2_engine_info worker_get_info(worker *w);
