@@ -16,6 +16,7 @@ add_custom_command(OUTPUT ${manual}
 add_custom_target(manual ALL DEPENDS ${manual})
 
 install(TARGETS sluice_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS sluice_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/sluice)
 install(TARGETS sluice sluice_shared
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # The bridge to ggml is not part of libsluice, which knows no ggml.

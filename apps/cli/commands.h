@@ -26,6 +26,9 @@ extern const opt_command cmd_inspect_table;
 int cmd_plan(int argc, char **argv);
 extern const opt_command cmd_plan_table;
 
+int cmd_run(int argc, char **argv);
+extern const opt_command cmd_run_table;
+
 int cmd_say(int argc, char **argv);
 extern const opt_command cmd_say_table;
 

@@ -32,6 +32,8 @@ static const command_row commands[] = {
         {"inspect", "show what is in a model file", cmd_inspect, {&cmd_inspect_table}},
         {"plan", "show what a request would take on which device when", cmd_plan,
                 {&cmd_plan_table}},
+        {"run", "run another program, its GGUF files populated within the RAM budget", cmd_run,
+                {&cmd_run_table}},
         {"say", "speak a text", cmd_say, {&cmd_say_table}},
         {"serve", "speak for clients: an HTTP server and a page", cmd_serve, {&cmd_serve_table}},
         {"synth", "write a synthetic model", cmd_synth, {&cmd_synth_table}},

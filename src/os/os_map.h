@@ -27,6 +27,13 @@ typedef struct sl__os_map {
  */
 int sl__os_map_open(const char *path, sl__os_map *ret, sl_error *reterr) SL_MUST_CHECK;
 
+/*
+ * Maps the file behind an open descriptor, which becomes the map's if it succeeds. There is no guard behind the
+ * mapping: nobody may touch its pages, only have them populated. For processes whose signals are not ours.
+ * Errors: SL_EFORMAT (empty), SL_ELIMIT, SL_ENOMEM, SL_EIO.
+ */
+int sl__os_map_adopt(int fd, const char *name, sl__os_map *ret, sl_error *reterr) SL_MUST_CHECK;
+
 void sl__os_map_close(sl__os_map *map);
 
 /* Reads up to n_bytes at `offset`; returns the bytes read, 0 at the end of the file, or -errno. */

@@ -27,6 +27,12 @@ typedef struct sl__thread {
     bool is_running; /* started and not joined yet; zeroed memory is "no thread" */
 } sl__thread;
 
+/* For a lock that must work before anything could be initialised. */
+#define SL_MUTEX_INITIALIZER                                                                       \
+    {                                                                                              \
+        PTHREAD_MUTEX_INITIALIZER                                                                  \
+    }
+
 int sl__mutex_init(sl__mutex *mutex, sl_error *reterr) SL_MUST_CHECK;
 void sl__mutex_done(sl__mutex *mutex);
 void sl__mutex_lock(sl__mutex *mutex);
@@ -50,6 +56,16 @@ int sl__thread_start(sl__thread *thread, const char *name, void (*fn)(void *ud),
 
 /* Waits until the thread has returned. Does nothing for one that was never started or is joined already. */
 void sl__thread_join(sl__thread *thread);
+
+/* Lets a thread that was started end by itself: nobody waits for it. */
+void sl__thread_detach(sl__thread *thread);
+
+/*
+ * Has functions called around every fork: `before` and `parent` in the process that forks, `child` in the new one,
+ * where only the calling thread is left. Errors: SL_ENOMEM.
+ */
+int sl__at_fork(void (*before)(void), void (*parent)(void), void (*child)(void),
+        sl_error *reterr) SL_MUST_CHECK;
 
 /* Sleeps at least that long. */
 void sl__sleep_ns(uint64_t ns);

@@ -18,27 +18,49 @@ struct sl_map {
     char *path;
 };
 
-int sl_map_open(const char *path, sl_map **ret_map, sl_error *reterr)
+static int new_map(const char *path, sl_map **ret_map, sl_error *reterr)
 {
     sl_map *map = sl__alloc(1, sizeof *map);
     if (!map) {
         return sl__fail_nomem(reterr, sizeof *map, "a mapped file");
     }
-    int r = 0;
     map->path = sl__strndup(path, strlen(path));
     if (!map->path) {
-        r = sl__fail_nomem(reterr, strlen(path) + 1, "a path");
-        goto out;
-    }
-    r = sl__os_map_open(path, &map->os, reterr);
-    if (r < 0) {
-        goto out;
+        sl__free(map);
+        return sl__fail_nomem(reterr, strlen(path) + 1, "a path");
     }
     *ret_map = map;
-    map = NULL;
-out:
-    sl_map_close(&map);
-    return r;
+    return 0;
+}
+
+int sl_map_open(const char *path, sl_map **ret_map, sl_error *reterr)
+{
+    sl_map *map = NULL;
+    int r = new_map(path, &map, reterr);
+    if (r >= 0) {
+        r = sl__os_map_open(path, &map->os, reterr);
+    }
+    if (r < 0) {
+        sl_map_close(&map);
+        return r;
+    }
+    *ret_map = map;
+    return 0;
+}
+
+int sl__map_adopt(int fd, const char *name, sl_map **ret_map, sl_error *reterr)
+{
+    sl_map *map = NULL;
+    int r = new_map(name, &map, reterr);
+    if (r >= 0) {
+        r = sl__os_map_adopt(fd, name, &map->os, reterr);
+    }
+    if (r < 0) {
+        sl_map_close(&map);
+        return r;
+    }
+    *ret_map = map;
+    return 0;
 }
 
 void sl_map_close(sl_map **map)
@@ -118,7 +140,7 @@ int sl_map_check(const sl_map *map, sl_error *reterr)
     char shown[256];
     sl_file_id now;
     sl__quote(shown, sizeof shown, map->path, strlen(map->path));
-    uint64_t lost = sl__guard_first_lost(map->os.guard);
+    uint64_t lost = map->os.guard ? sl__guard_first_lost(map->os.guard) : SL_GUARD_INTACT;
     int os_error = sl__os_map_id(&map->os, &now);
     if (os_error < 0) {
         return sl__fail_os(reterr, -os_error, "%s", shown);

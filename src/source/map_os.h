@@ -8,4 +8,10 @@
 /* Owned by the map. */
 const sl__os_map *sl__map_os(const sl_map *map);
 
+/*
+ * A map of the file behind an open descriptor, without a guard (see sl__os_map_adopt); `name` stands for its path in
+ * messages. The descriptor becomes the map's if it succeeds.
+ */
+int sl__map_adopt(int fd, const char *name, sl_map **ret_map, sl_error *reterr) SL_MUST_CHECK;
+
 #endif

@@ -20,7 +20,8 @@
 #define QUICK_NS           50000000u
 #define MAX_RETRIES        8
 
-const sl__populate_calls sl__populate_system = {sl__os_populate, sl__os_read_ahead, sl__os_touch};
+const sl__populate_calls sl__populate_system = {
+        .populate = sl__os_populate, .read_ahead = sl__os_read_ahead, .touch = sl__os_touch};
 
 /*
  * The kernel reads ahead of what is touched: fast, and in large pieces of memory, but past the end of a range too,
@@ -179,6 +180,10 @@ static void work(job *j, bool (*stops)(job *j))
         if (r < 0) {
             stop(j, r, &err);
             return;
+        }
+        if (j->run->calls->present) {
+            j->run->calls->present(
+                    j->run->calls->ud, sl__map_os(j->map), w.bytes.begin, w.bytes.end);
         }
         atomic_fetch_add(&j->run->done_bytes, w.bytes.end - w.bytes.begin);
         if (sl__now_ns() - start_ns < QUICK_NS) {

@@ -15,6 +15,9 @@ typedef struct sl__populate_calls {
     int (*populate)(const sl__os_map *map, uint64_t begin, uint64_t end); /* as sl__os_populate */
     void (*read_ahead)(const sl__os_map *map, uint64_t begin, uint64_t end);
     void (*touch)(const sl__os_map *map, uint64_t begin, uint64_t end);
+    /* After a window is in the page cache, on the thread that brought it there; may be NULL. */
+    void (*present)(void *ud, const sl__os_map *map, uint64_t begin, uint64_t end);
+    void *ud;
 } sl__populate_calls;
 
 extern const sl__populate_calls sl__populate_system;

@@ -83,7 +83,8 @@ static void fake_read_ahead(const sl__os_map *map, uint64_t begin, uint64_t end)
     sl__os_read_ahead(map, begin, end);
 }
 
-static const sl__populate_calls fake_calls = {fake_populate, fake_read_ahead, sl__os_touch};
+static const sl__populate_calls fake_calls = {
+        .populate = fake_populate, .read_ahead = fake_read_ahead, .touch = sl__os_touch};
 
 static void expect_exact(const fixture *x)
 {
@@ -231,7 +232,8 @@ static int bad_page_777(const sl__os_map *map, uint64_t begin, uint64_t end)
 
 static void test_G2_26_the_offset_of_the_bad_page(void **state)
 {
-    static const sl__populate_calls calls = {bad_page_777, sl__os_read_ahead, sl__os_touch};
+    static const sl__populate_calls calls = {
+            .populate = bad_page_777, .read_ahead = sl__os_read_ahead, .touch = sl__os_touch};
     fixture *x = *state;
     add(x, 3, 3000);
     assert_int_equal(run(x, &calls), SL_ECHANGED);

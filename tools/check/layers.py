@@ -30,6 +30,7 @@ ALLOWED = {
     "engine": LOW | {"source", "device", "residency", "s2", "engine/text", "engine/sample", "engine/voice",
                      "engine/audio", "engine/nn", "engine/model"},
     "apps/cli": LOW | {"source", "device", "residency", "s2", "apps/server"},
+    "apps/preload": LOW | {"source"},
     "apps/server": LOW | {"source", "residency", "s2"},
     "s2": {"base", "source"},
 }

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -38,7 +39,8 @@ static int check_size(const char *shown, uint64_t n_bytes, sl_error *reterr)
     return 0;
 }
 
-static int map_open_file(const char *shown, int fd, sl__os_map *map, sl_error *reterr)
+static int map_open_file(
+        const char *shown, int fd, bool is_guarded, sl__os_map *map, sl_error *reterr)
 {
     struct stat st;
     if (fstat(fd, &st) != 0) {
@@ -54,7 +56,7 @@ static int map_open_file(const char *shown, int fd, sl__os_map *map, sl_error *r
     if (data == MAP_FAILED) {
         return sl__fail_os(reterr, errno, "%s: cannot map %zu bytes", shown, n_bytes);
     }
-    r = sl__guard_add(data, n_bytes, fd, &map->guard, reterr);
+    r = is_guarded ? sl__guard_add(data, n_bytes, fd, &map->guard, reterr) : 0;
     if (r < 0) {
         munmap(data, n_bytes);
         return r;
@@ -76,13 +78,25 @@ int sl__os_map_open(const char *path, sl__os_map *ret, sl_error *reterr)
     if (r < 0) {
         return r;
     }
-    r = map_open_file(sl__quote(shown, sizeof shown, path, strlen(path)), fd, &map, reterr);
+    r = map_open_file(sl__quote(shown, sizeof shown, path, strlen(path)), fd, true, &map, reterr);
     if (r < 0) {
         close(fd);
         return r;
     }
     *ret = map;
     return 0;
+}
+
+int sl__os_map_adopt(int fd, const char *name, sl__os_map *ret, sl_error *reterr)
+{
+    char shown[256];
+    sl__os_map map = {.fd = -1};
+    int r = map_open_file(
+            sl__quote(shown, sizeof shown, name, strlen(name)), fd, false, &map, reterr);
+    if (r == 0) {
+        *ret = map;
+    }
+    return r;
 }
 
 void sl__os_map_close(sl__os_map *map)

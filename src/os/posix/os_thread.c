@@ -142,6 +142,21 @@ void sl__thread_join(sl__thread *thread)
     }
 }
 
+void sl__thread_detach(sl__thread *thread)
+{
+    if (thread->is_running) {
+        pthread_detach(thread->os);
+        thread->is_running = false;
+    }
+}
+
+int sl__at_fork(
+        void (*before)(void), void (*parent)(void), void (*child)(void), sl_error *reterr)
+{
+    int r = pthread_atfork(before, parent, child);
+    return r == 0 ? 0 : fail_init(reterr, "handler of forks", r);
+}
+
 void sl__sleep_ns(uint64_t ns)
 {
     struct timespec t = {
