@@ -141,7 +141,7 @@ static int judge(const sl_populate_result *res, const sl_ram_budget *ram, sl_err
     char budget[32];
     if (res->end == SL_POPULATE_PRESSURE) {
         return sl__fail(reterr, SL_EBUDGET,
-                "memory ran short, so it stopped; try again later or give --units");
+                "memory ran short, so it stopped (%s); try again later or give --units", res->why);
     }
     if (res->end != SL_POPULATE_SKIPPED) {
         return 0;
@@ -170,7 +170,7 @@ static int warm(const cache_models *models, const warm_opts *opts, const cache_c
     tty_progress_init(&progress, stderr, opts->quiet);
     const sl_populate_opts populate = {.budget_bytes = ram->budget_bytes,
             .n_threads = (unsigned)opts->threads,
-            .recheck = ram_opts->has_given ? NULL : ram_opts,
+            .recheck = ram_opts,
             .progress = {show_progress, &progress}};
     int r = collect(models, choice, &files, reterr);
     if (r >= 0) {

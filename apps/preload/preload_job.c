@@ -136,7 +136,7 @@ void shim_job_run(shim_job *job, sl__ram_purse *purse, const shim_settings *sett
     const sl_populate_file file = {.map = job->map, .ranges = &job->want};
     const sl_populate_opts opts = {
             .budget_bytes = sl__ram_purse_now(purse),
-            .recheck = purse->opts.has_given ? NULL : &purse->opts,
+            .recheck = &purse->opts,
     };
     const sl__populate_calls calls = {.populate = sl__os_populate,
             .read_ahead = sl__os_read_ahead,

@@ -21,10 +21,10 @@
 #include <unistd.h>
 
 #include "base/status.h"
-#include "preload_job.h"
 #include "known_files.h"
 #include "notice.h"
 #include "os/os_thread.h"
+#include "preload_job.h"
 #include "source/gguf_head.h"
 #include "source/map_os.h"
 

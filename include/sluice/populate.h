@@ -31,6 +31,8 @@ extern "C" {
 
 #define SL_POPULATE_MAX_THREADS 4
 
+#define SL_POPULATE_WHY_BYTES 192
+
 /* Tensors above this are gathered or too large to be worth it; the default of every --lazy-over. */
 #define SL_LAZY_OVER_BYTES (UINT64_C(4) << 30)
 
@@ -46,8 +48,9 @@ typedef struct sl_populate_opts {
     unsigned n_threads;    /* 1 to 4; 0 = 1, the fastest where a single disk was measured */
     uint64_t window_bytes; /* 0 = 64 MiB, which is also the most */
     /*
-     * Not NULL: the budget of the machine is derived again with these between windows, and population stops when
-     * nothing is left of it.
+     * Not NULL: between windows, what the kernel says of memory pressure is looked at (PSI, events of the control
+     * groups), and the budget of the machine is derived again unless it is a given one. Population stops when
+     * memory stalls, when a group ran into a limit, or when nothing is left of the budget.
      */
     const sl_ram_opts *recheck;
     sl_progress progress; /* on the calling thread; bytes of all files that fit */
@@ -70,7 +73,8 @@ typedef struct sl_populate_result {
     uint64_t populated_bytes; /* present now */
     uint64_t skipped_bytes;   /* of files that did not fit */
     size_t n_files_skipped;
-    bool is_fallback; /* the kernel lacks MADV_POPULATE_READ */
+    bool is_fallback;                /* the kernel lacks MADV_POPULATE_READ */
+    char why[SL_POPULATE_WHY_BYTES]; /* of SL_POPULATE_PRESSURE: which file of the machine says what; else "" */
 } sl_populate_result;
 
 /*

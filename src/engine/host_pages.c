@@ -72,7 +72,7 @@ static int populate(
     sl_populate_result res;
     sl_populate_opts opts = {
             .budget_bytes = sl__ram_purse_now(&pages->purse),
-            .recheck = pages->purse.opts.has_given ? NULL : &pages->purse.opts,
+            .recheck = &pages->purse.opts,
             .progress = {on_progress, pages},
     };
     int r = sl_populate(files, n_files, &opts, &res, &err);

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "os/os_clock.h"
 #include "os/os_process.h"
 #include "source/populate_run.h"
 
@@ -136,11 +137,26 @@ static sl_populate_end end_of(int r, const sl__populate_run *run, const sl_popul
     return res->n_files_skipped > 0 ? SL_POPULATE_SKIPPED : SL_POPULATE_DONE;
 }
 
+/* Watches memory while files are populated; without memory for it, nobody does. */
+static void begin_watch(sl__populate_run *run, sl__pressure *pressure)
+{
+    sl_ram_budget ram = {0};
+    const sl_ram_opts *recheck = run->opts->recheck;
+    if (!recheck || sl_ram_budget_read(recheck, &ram, NULL) < 0) {
+        return;
+    }
+    if (sl__pressure_begin(recheck->root, &ram, sl__now_ns(), pressure, NULL) >= 0) {
+        run->pressure = pressure;
+    }
+    sl_ram_budget_done(&ram);
+}
+
 int sl__populate_with(const sl__populate_calls *calls, const sl_populate_file *files,
         size_t n_files, const sl_populate_opts *opts, sl_populate_result *ret_result,
         sl_error *reterr)
 {
     sl_populate_result res = {0};
+    sl__pressure pressure = {0};
     uint64_t window = opts->window_bytes & ~((uint64_t)sl__page_bytes() - 1);
     sl__populate_run run = {
             .calls = calls, .opts = opts, .n_threads = pick_threads(opts->n_threads)};
@@ -158,6 +174,7 @@ int sl__populate_with(const sl__populate_calls *calls, const sl_populate_file *f
         goto out;
     }
     charge(files, n_files, entries, &run, &res);
+    begin_watch(&run, &pressure);
     for (size_t i = 0; i < n_files && r >= 0 && !run.is_pressed; i++) {
         if (entries[i].fits) {
             r = sl__populate_one(&run, files[i].map, &entries[i].pages, reterr);
@@ -168,6 +185,8 @@ out:
         sl_ranges_done(&entries[i].pages);
     }
     sl__free(entries);
+    sl__pressure_done(&pressure);
+    memcpy(res.why, run.why, sizeof res.why);
     res.populated_bytes = atomic_load(&run.done_bytes);
     res.is_fallback = atomic_load(&run.is_unknown_call);
     res.end = end_of(r, &run, &res);

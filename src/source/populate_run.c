@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -197,6 +198,28 @@ static void work_aside(void *ud)
     work(ud, NULL);
 }
 
+/* Memory has become short: the kernel says so, or nothing is left of the budget when it is derived again. */
+static bool is_short(sl__populate_run *run)
+{
+    sl_ram_budget now = {0};
+    const sl_ram_opts *recheck = run->opts->recheck;
+    if (run->pressure &&
+            sl__pressure_rose(run->pressure, sl__now_ns(), run->why, sizeof run->why)) {
+        return true;
+    }
+    /* A budget that was given does not change. */
+    if (!recheck || recheck->has_given || sl_ram_budget_read(recheck, &now, NULL) < 0) {
+        return false;
+    }
+    bool is_spent = now.is_known && now.budget_bytes == 0;
+    if (is_spent) {
+        const sl_ram_bound *decided = sl_ram_decided(&now);
+        snprintf(run->why, sizeof run->why, "%s: nothing is left but the reserve", decided->source);
+    }
+    sl_ram_budget_done(&now);
+    return is_spent;
+}
+
 /* On the calling thread alone: somebody cancels, or the machine has run short. */
 static bool must_stop(job *j)
 {
@@ -208,15 +231,10 @@ static bool must_stop(job *j)
         stop(j, sl__fail(&err, SL_ECANCELLED, "cancelled while pages were populated"), &err);
         return true;
     }
-    sl_ram_budget now = {0};
-    if (opts->recheck && sl_ram_budget_read(opts->recheck, &now, NULL) >= 0) {
-        bool is_short = now.is_known && now.budget_bytes == 0;
-        sl_ram_budget_done(&now);
-        if (is_short) {
-            j->run->is_pressed = true;
-            stop(j, 0, NULL);
-            return true;
-        }
+    if (is_short(j->run)) {
+        j->run->is_pressed = true;
+        stop(j, 0, NULL);
+        return true;
     }
     return false;
 }

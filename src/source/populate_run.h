@@ -10,6 +10,7 @@
 
 #include "os/os_map.h"
 #include "sluice/populate.h"
+#include "source/pressure.h"
 
 typedef struct sl__populate_calls {
     int (*populate)(const sl__os_map *map, uint64_t begin, uint64_t end); /* as sl__os_populate */
@@ -28,10 +29,12 @@ typedef struct sl__populate_run {
     const sl_populate_opts *opts;
     unsigned n_threads;
     uint64_t window_bytes;
-    uint64_t total_bytes;        /* of all files that fit */
-    _Atomic uint64_t done_bytes; /* of them */
-    atomic_bool is_unknown_call; /* the kernel lacks the call: remembered for all windows */
-    bool is_pressed;             /* stopped because the machine ran short */
+    uint64_t total_bytes;            /* of all files that fit */
+    _Atomic uint64_t done_bytes;     /* of them */
+    atomic_bool is_unknown_call;     /* the kernel lacks the call: remembered for all windows */
+    sl__pressure *pressure;          /* watched while it runs; NULL = nobody watches */
+    bool is_pressed;                 /* stopped because the machine ran short */
+    char why[SL_POPULATE_WHY_BYTES]; /* then */
 } sl__populate_run;
 
 /*

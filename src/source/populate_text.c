@@ -36,7 +36,7 @@ const char *sl_populate_text(
     bool is_whole = result->end == SL_POPULATE_DONE || result->end == SL_POPULATE_SKIPPED;
     snprintf(buf, buf_bytes,
             "%s present (%s of it were cached before), %s skipped; budget %s, decided by %s (%s)"
-            "%s%s%s",
+            "%s%s%s%s%s%s",
             sl__byte_text(result->populated_bytes, present, sizeof present),
             sl__byte_text(cached_before(result), cached, sizeof cached),
             sl__byte_text(result->skipped_bytes, skipped, sizeof skipped),
@@ -44,6 +44,7 @@ const char *sl_populate_text(
             decided ? sl_ram_bound_name(decided->kind) : "memory unknown",
             decided ? decided->source : "see 'sluice doctor'",
             is_whole ? "" : "; stopped: ", is_whole ? "" : sl_populate_end_name(result->end),
+            result->why[0] ? " (" : "", result->why, result->why[0] ? ")" : "",
             result->is_fallback ? "; this kernel lacks MADV_POPULATE_READ, so pages were touched"
                                 : "");
     return buf;

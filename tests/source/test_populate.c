@@ -184,6 +184,43 @@ static void test_G2_29_pressure_stops_it(void **state)
     assert_ok(populate(x), &x->err);
     assert_int_equal(x->res.end, SL_POPULATE_PRESSURE);
     assert_int_equal(x->res.populated_bytes, 0);
+    assert_string_equal(x->res.why, "/proc/meminfo: nothing is left but the reserve");
+    /* A given budget does not change, whatever the machine says. */
+    ram.has_given = true;
+    assert_ok(populate(x), &x->err);
+    assert_int_equal(x->res.end, SL_POPULATE_DONE);
+    assert_string_equal(x->res.why, "");
+    fake_tear_down(&fake);
+}
+
+/* A group runs into its memory.high while it is populated. */
+static int throttle(void *ud, uint64_t done_bytes, uint64_t total_bytes)
+{
+    (void)total_bytes;
+    if (done_bytes > 0) {
+        fake_put(ud, "/sys/fs/cgroup/a/memory.events", "high 1\noom 0\noom_kill 0\n");
+    }
+    return 0;
+}
+
+static void test_G2_24_a_throttled_group_stops_it(void **state)
+{
+    fixture *x = *state;
+    void *fake = NULL;
+    fake_set_up(&fake);
+    fake_machine *m = fake;
+    sl_ram_opts ram = {.root = m->root};
+    fake_groups(m, "0::/a\n", CGROUP2_LINE);
+    fake_put(m, "/sys/fs/cgroup/a/memory.high", "8589934592\n");
+    fake_put(m, "/sys/fs/cgroup/a/memory.current", "1048576\n");
+    fake_put(m, "/sys/fs/cgroup/a/memory.events", "high 0\noom 0\noom_kill 0\n");
+    x->opts.budget_bytes = 4 * MIB;
+    x->opts.recheck = &ram;
+    x->opts.progress = (sl_progress){throttle, m};
+    assert_ok(populate(x), &x->err);
+    assert_int_equal(x->res.end, SL_POPULATE_PRESSURE);
+    assert_int_equal(x->res.populated_bytes, MIB);
+    assert_string_equal(x->res.why, "/sys/fs/cgroup/a/memory.events: high rose by 1");
     fake_tear_down(&fake);
 }
 
@@ -416,6 +453,7 @@ int main(void)
             CASE(test_a_failure_ends_it),
             CASE(test_ranges_behind_the_file),
             CASE(test_G2_29_pressure_stops_it),
+            CASE(test_G2_24_a_throttled_group_stops_it),
             CASE(test_memory_may_run_out),
             CASE(test_nothing_to_do),
             cmocka_unit_test(test_exactly_the_tensors_that_are_not_lazy),
