@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -262,6 +263,13 @@ typedef struct call {
     int64_t offset;
 } call;
 
+/* A limit of the address space: neither our mapping nor a thread's stack may be there while the program goes on. */
+static bool has_few_addresses(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
 /* The mapping is there: what it asks for is made a job. */
 static void follow(const call *c, const sl_file_id *id, void *data, sl_map **map)
 {
@@ -280,7 +288,7 @@ static void follow(const call *c, const sl_file_id *id, void *data, sl_map **map
     if (r >= 0 && want.n > 0) {
         job = shim_job_create(map, &want, &live);
     }
-    if (job && shim.settings.is_waiting) {
+    if (job && (shim.settings.is_waiting || has_few_addresses())) {
         run_now(job);
     } else if (job) {
         run_aside(job);
@@ -296,6 +304,11 @@ static void *map_gguf(void *addr, const call *c, const sl_file_id *id)
     sl__mutex_unlock(&shim.files_lock);
     int flags = is_ours ? c->flags & ~MAP_POPULATE : c->flags;
     void *data = system_mmap(addr, c->n, c->prot, flags, c->fd, c->offset);
+    if (data == MAP_FAILED && map) {
+        /* Perhaps for want of the addresses that ours takes. */
+        sl_map_close(&map);
+        data = system_mmap(addr, c->n, c->prot, c->flags, c->fd, c->offset);
+    }
     int os_error = errno;
     if (data != MAP_FAILED && map) {
         follow(c, id, data, &map);

@@ -2,6 +2,8 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "os/os_clock.h"
@@ -127,6 +129,72 @@ static void test_out_of_memory_starts_nothing(void **state)
     sl__thread_join(&thread);
 }
 
+static void test_a_thread_that_nobody_waits_for(void **state)
+{
+    (void)state;
+    box b = {0};
+    sl__thread thread = {0};
+    sl_error err = {0};
+    box_init(&b);
+    assert_ok(sl__thread_start(&thread, "alone", add_100, &b, &err), &err);
+    sl__thread_detach(&thread);
+    assert_false(thread.is_running);
+    sl__thread_detach(&thread);
+    sl__thread_join(&thread);
+    sl__mutex_lock(&b.mutex);
+    while (b.n < 100) {
+        sl__cond_wait(&b.cond, &b.mutex);
+    }
+    sl__mutex_unlock(&b.mutex);
+    /* It may still hold the condition that it has just signalled. */
+    sl__mutex_lock(&b.mutex);
+    sl__mutex_unlock(&b.mutex);
+}
+
+static sl__mutex static_lock = SL_MUTEX_INITIALIZER;
+static int n_before;
+static int n_parent;
+static int n_child;
+
+static void before(void)
+{
+    sl__mutex_lock(&static_lock);
+    n_before++;
+}
+
+static void parent(void)
+{
+    n_parent++;
+    sl__mutex_unlock(&static_lock);
+}
+
+static void child(void)
+{
+    n_child++;
+    static_lock = (sl__mutex)SL_MUTEX_INITIALIZER;
+}
+
+static void test_functions_around_a_fork(void **state)
+{
+    (void)state;
+    sl_error err = {0};
+    int status = -1;
+    assert_ok(sl__at_fork(before, parent, child, &err), &err);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        sl__mutex_lock(&static_lock);
+        _exit(n_before == 1 && n_parent == 0 && n_child == 1 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(n_before, 1);
+    assert_int_equal(n_parent, 1);
+    assert_int_equal(n_child, 0);
+    sl__mutex_lock(&static_lock);
+    sl__mutex_unlock(&static_lock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +203,8 @@ int main(void)
             cmocka_unit_test(test_sleep_is_not_short),
             cmocka_unit_test(test_threads_leave_signals_to_the_program_but_not_faults),
             cmocka_unit_test(test_out_of_memory_starts_nothing),
+            cmocka_unit_test(test_a_thread_that_nobody_waits_for),
+            cmocka_unit_test(test_functions_around_a_fork),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,21 @@
 /* Populating one file, on this kernel and on kernels that stand-ins play. */
+#define _DEFAULT_SOURCE /* struct rusage has its counts of faults */
+
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "page_fixture.h"
+#include "process_state.h"
 #include "test_support.h"
 
 #include "os/os_page_cache.h"
+#include "os/os_thread.h"
+#include "source/map_os.h"
 #include "source/populate_run.h"
 
 #define N_PAGES 8192 /* 32 MiB */
@@ -323,6 +330,101 @@ static void test_cancelled_before_the_first_page(void **state)
     assert_int_equal(w.n_calls, 1);
 }
 
+/* Files of /proc, whole; free() it. */
+static char *read_proc(const char *path)
+{
+    size_t n = 0;
+    size_t cap = 1u << 20;
+    char *text = calloc(1, cap);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    assert_non_null(text);
+    while (n + 1 < cap && fgets(text + n, (int)(cap - n), f)) {
+        n += strlen(text + n);
+    }
+    fclose(f);
+    return text;
+}
+
+/* Somebody who may lock nothing. */
+static int populate_without_locks(void *arg)
+{
+    fixture *x = arg;
+    const struct rlimit none = {0, 0};
+    if (setrlimit(RLIMIT_MEMLOCK, &none) != 0 || run(x, &sl__populate_system) != 0) {
+        return 1;
+    }
+    char *status = read_proc("/proc/self/status");
+    const char *locked = strstr(status, "VmLck:");
+    bool is_none = locked && strtoul(locked + strlen("VmLck:"), NULL, 10) == 0;
+    free(status);
+    return is_none && x->res.end == SL_POPULATE_DONE ? 0 : 1;
+}
+
+static void test_G2_31_nothing_is_locked(void **state)
+{
+    fixture *x = *state;
+    size_t n = 0;
+    add(x, 0, N_PAGES);
+    assert_int_equal(process_in_child(populate_without_locks, x, true), 0);
+    unsigned char *marks = page_file_cached(&x->f, &n);
+    page_expect(&x->f, marks, &x->set);
+    free(marks);
+}
+
+/* The flags that the kernel has for the mapping: "rd mr sr ...". Of the caller; free() it. */
+static char *flags_of(const sl_map *map)
+{
+    char begin[40];
+    char *smaps = read_proc("/proc/self/smaps");
+    snprintf(begin, sizeof begin, "%lx-", (unsigned long)(uintptr_t)sl_map_data(map));
+    const char *at = strstr(smaps, begin);
+    at = at ? strstr(at, "VmFlags:") : NULL;
+    assert_non_null(at);
+    char *flags = strndup(at, strcspn(at, "\n"));
+    free(smaps);
+    return flags;
+}
+
+/* A page read for itself is one major fault: a read-ahead of 128 KiB makes one of 32 pages. */
+static void test_G2_33_reads_are_large(void **state)
+{
+    fixture *x = *state;
+    struct rusage before;
+    struct rusage after;
+    char *flags = flags_of(x->f.map);
+    assert_null(strstr(flags, " rr"));
+    free(flags);
+    add(x, 0, N_PAGES);
+    assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+    assert_ok(run(x, &sl__populate_system), &x->err);
+    assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+    assert_in_range(after.ru_majflt - before.ru_majflt, 0, N_PAGES / 32);
+    /* The first pass reads nothing any more. */
+    volatile const char *data = sl_map_data(x->f.map);
+    unsigned sum = 0;
+    for (size_t i = 0; i < N_PAGES; i++) {
+        sum += (unsigned char)data[i * PAGE];
+    }
+    assert_true(sum > 0);
+    assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+    assert_int_equal(before.ru_majflt, after.ru_majflt);
+}
+
+/* One call over all of it would stop after a read-ahead window; what was asked for in pieces comes whole. */
+static void test_G2_36_read_ahead_goes_to_the_end(void **state)
+{
+    fixture *x = *state;
+    uint64_t cached = 0;
+    add(x, 0, N_PAGES);
+    sl__os_read_ahead(sl__map_os(x->f.map), 0, x->f.size);
+    for (int i = 0; i < 1000 && cached < x->f.size; i++) {
+        sl__sleep_ns(10000000);
+        assert_ok(sl_page_cache_cached(x->f.map, 0, x->f.size, &cached, &x->err), &x->err);
+    }
+    assert_int_equal(cached, x->f.size);
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 int main(void)
@@ -340,6 +442,9 @@ int main(void)
             CASE(test_G2_26_a_file_shorter_than_its_mapping_on_an_old_kernel),
             CASE(test_G2_29_progress_and_cancel),
             CASE(test_cancelled_before_the_first_page),
+            CASE(test_G2_31_nothing_is_locked),
+            CASE(test_G2_33_reads_are_large),
+            CASE(test_G2_36_read_ahead_goes_to_the_end),
     };
     if (!page_files_can_be_dropped()) {
         return 77;

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,6 +40,21 @@ static int check_size(const char *shown, uint64_t n_bytes, sl_error *reterr)
     return 0;
 }
 
+/* Where the address space of the process is limited, that is what is in the way, and the user can change it. */
+static int fail_mapping(const char *shown, size_t n_bytes, int os_error, sl_error *reterr)
+{
+    struct rlimit limit;
+    if (os_error == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 &&
+            limit.rlim_cur != RLIM_INFINITY) {
+        return sl__fail(reterr, SL_ENOMEM,
+                "%s: cannot map %zu bytes: this process may have %llu bytes of addresses; raise "
+                "that "
+                "with 'ulimit -v'",
+                shown, n_bytes, (unsigned long long)limit.rlim_cur);
+    }
+    return sl__fail_os(reterr, os_error, "%s: cannot map %zu bytes", shown, n_bytes);
+}
+
 static int map_open_file(
         const char *shown, int fd, bool is_guarded, sl__os_map *map, sl_error *reterr)
 {
@@ -54,7 +70,7 @@ static int map_open_file(
     size_t n_bytes = (size_t)map->id.size_bytes;
     void *data = mmap(NULL, n_bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (data == MAP_FAILED) {
-        return sl__fail_os(reterr, errno, "%s: cannot map %zu bytes", shown, n_bytes);
+        return fail_mapping(shown, n_bytes, errno, reterr);
     }
     r = is_guarded ? sl__guard_add(data, n_bytes, fd, &map->guard, reterr) : 0;
     if (r < 0) {

@@ -5,6 +5,7 @@
 unset SLUICE_POPULATE LLAMA_MMAP_POPULATE
 : "${SLUICE_SHIM_PROBE:?the program to run}"
 probe=$SLUICE_SHIM_PROBE
+: "${SLUICE_GGML_PROBE:?and one on ggml}"
 case $(stat -f -c %T "$scratch") in
     tmpfs | ramfs)
         echo "skipped: temporary files have no disk behind them here, so nothing can be dropped"
@@ -117,6 +118,16 @@ for denied in madvise cachestat madvise,fadvise64,cachestat clone,clone3; do
 done
 unset SLUICE_RUN_RAM SLUICE_RUN_LAZY_OVER
 lazily locked_in 0 'alive' '' --wait "$probe" locked-in "$middle"
+
+# Little address space: ours must not take what the program needs.
+lazily few_addresses 0 "$picture" '' -q sh -c "ulimit -v 150000; exec $probe whole $middle"
+cold
+lazily fewer_addresses 0 'a 0 of 12582912?b 0 of 25165824?c 0 of 12582912?0 major faults' '' \
+    -q sh -c "ulimit -v 80000; exec $SLUICE_GGML_PROBE $middle"
+
+# A program on ggml, which looks at all but the lazy tensor: it computes the same and waits for no disk.
+cold
+lazily ggml 0 'a 0 of 12582912?c 0 of 12582912?0 major faults' "*24.0 MiB present*" --wait "$SLUICE_GGML_PROBE" "$middle" b
 
 # The program's own affairs.
 lazily status 42 '*' '' -q --wait "$probe" status "$middle"
