@@ -18,8 +18,8 @@
 #include "report.h"
 #include "s2/plan.h"
 
-#define PLACES_MAX  16
-#define SOURCES_MAX (4 + 2 * PLACES_MAX)
+#define LINES_MAX   32 /* a budget each, and room */
+#define SOURCES_MAX (4 + LINES_MAX)
 #define LINE_BYTES  120
 
 typedef struct plan_opts {
@@ -137,7 +137,7 @@ typedef struct plan_run {
     plan_actual actual;
     bool has_actual;
     plan_source sources[SOURCES_MAX];
-    char lines[2 * PLACES_MAX][2][LINE_BYTES];
+    char lines[LINES_MAX][2][LINE_BYTES];
     size_t n_lines;
 } plan_run;
 
@@ -159,7 +159,7 @@ static void add_source(plan_run *run, const char *what, const char *from)
 
 static void add_place_source(plan_run *run, const s2_place *place)
 {
-    if (run->n_lines == 2 * PLACES_MAX) {
+    if (run->n_lines == LINES_MAX) {
         return;
     }
     char *what = run->lines[run->n_lines][0];
@@ -167,7 +167,7 @@ static void add_place_source(plan_run *run, const s2_place *place)
     run->n_lines++;
     snprintf(what, LINE_BYTES, "budget of %.90s", place->name);
     snprintf(from, LINE_BYTES, "%.60s%s", place->budget_source,
-            place->is_stand_in ? "; it stands for a device that is not here" : "");
+            place->is_stand_in ? "; a stand-in, this machine has no such device" : "");
     add_source(run, what, from);
 }
 

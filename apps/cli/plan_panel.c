@@ -286,10 +286,13 @@ static void draw_heading(const panel *p)
     svg_text_cut(o, plan_place_name(view, p->i_place), 30);
     svg_put(o, "</text><text class=\"s dim end\" x=\"%.1f\" y=\"%.1f\">",
             CANVAS_LEFT + CANVAS_PLOT_W, p->top - 30);
+    bool has_limit = view->request->places[p->i_place].budget_bytes != PLAN_NO_LIMIT;
     if (actual) {
         char held[40];
         sl__byte_text(actual->peak.total, held, sizeof held);
         svg_put(o, "peak held %s, planned %s; budget %s", held, peak, budget);
+    } else if (!has_limit) {
+        svg_put(o, "peak %s; no limit", peak);
     } else if (fits) {
         svg_put(o, "peak %s of the budget of %s; smallest budget that does: %s", peak, budget,
                 floor);

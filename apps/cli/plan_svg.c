@@ -132,10 +132,11 @@ static void format_subtitle(const plan_view *view, char *buf, size_t buf_bytes)
     int n = snprintf(buf, buf_bytes, "policy %s", sl_policy_name(view->request->policy));
     for (size_t i = 0; i < view->request->n_places && n > 0 && (size_t)n < buf_bytes; i++) {
         char budget[40];
-        if (!plan_place_is_used(view, i)) {
+        uint64_t budget_bytes = view->request->places[i].budget_bytes;
+        if (!plan_place_is_used(view, i) || budget_bytes == PLAN_NO_LIMIT) {
             continue;
         }
-        plan_budget_text(view->request->places[i].budget_bytes, budget, sizeof budget);
+        plan_budget_text(budget_bytes, budget, sizeof budget);
         n += snprintf(
                 buf + n, buf_bytes - (size_t)n, ", %.40s %s", plan_place_name(view, i), budget);
     }

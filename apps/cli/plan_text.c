@@ -136,13 +136,17 @@ static void print_steps(const table *t)
     for (size_t i = 0; i < n_shown_steps(t->view); i++) {
         bool is_first = true;
         for (size_t k = 0; k < t->view->request->n_places; k++) {
-            if (!plan_place_is_used(t->view, k)) {
+            if (sl_plan_peak(t->view->plan, i, k).total == 0) {
                 continue;
             }
             const char *step = is_first ? plan_step_name(t->view, i) : "";
             fprintf(t->out, "  %-14s", quote(step, name, sizeof name));
             print_peak(t, i, k);
             is_first = false;
+        }
+        if (is_first) {
+            fprintf(t->out, "  %-14s no memory of any device\n",
+                    quote(plan_step_name(t->view, i), name, sizeof name));
         }
     }
     size_t n_more = sl_plan_n_steps(t->view->plan) - n_shown_steps(t->view);

@@ -15,11 +15,12 @@ needed() { sed -n 's/.* needs \([0-9]*\) bytes.*/\1/p' "$scratch/err"; }
 is_absent() { [ ! -e "$1" ]; }
 
 check help 0 'Usage: sluice plan *--vram BYTES*--overlay TRACE*' '' plan --help
-plan fits 0 'Plan for tiny-f16.gguf: policy swap, 8 frames (*of speech)*device *budget *peak *floor *gpu *64.0 MiB*generate *gpu *decode *gpu *speeds are not known*Where the numbers come from*budget of gpu *--vram; it stands for a device that is not here*' '' \
+plan fits 0 'Plan for tiny-f16.gguf: policy swap, 8 frames (*of speech)*device *budget *peak *floor *gpu *64.0 MiB*generate *gpu *decode *gpu *speeds are not known*Where the numbers come from*budget of gpu *--vram; a stand-in, this machine has no such device*' '' \
     --vram 64M
 plan named 0 '*codec.decoder *cpu *' '' --vram 64M --device cuda7 --codec-cpu
 plan no_device_needed 0 '*cuda7 *64.0 MiB*' '' --vram 64M --device cuda7
 plan recording 0 '*encode *gpu *codec.encoder*' '' --vram 64M --recording
+plan all_in_place 0 '*speak *cpu *The run moves nothing*' '' --device cpu
 plan given_speeds 0 '*1.0 GiB/s*and takes *waiting for weights.*links *given by --link*computing *given by --frame-ms*' '' \
     --vram 64M --link 1G --frame-ms 20
 plan sim_link 0 '*sim *100.0 MiB/s*link of the simulation*' '' --device sim:64M,link=100M

@@ -115,7 +115,7 @@ static void test_one_phase_three_places_and_no_limit(void **state)
     char *svg = draw(&s.view);
     expect(svg, "Memory of vulkan1");
     expect(svg, "budget 80.0 GiB, above this scale");
-    expect(svg, "cpu no limit");
+    expect(svg, "peak 64.0 MiB; no limit");
     sl__free(svg);
     s.request.phases = &s.phases[1];
     s.request.n_phases = 1;
