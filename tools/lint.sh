@@ -35,9 +35,16 @@ style() { python3 tools/check/style.py; }
 headers() { tools/check/headers.sh; }
 manual() { tools/check/manual.sh; }
 
+# The API's contract, where npm can give the pinned linter.
+openapi() {
+    folder=$(tools/npm_ci.sh tools/redocly) || { echo 'left out: npm gave no linter'; return 0; }
+    REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true \
+        node "$folder/node_modules/@redocly/cli/bin/cli.js" lint --extends=recommended apps/server/openapi.yaml
+}
+
 # Several steps look into the configured build folder: where ggml's headers are, how files are compiled.
 cmake --preset release --log-level=ERROR >/dev/null || exit 1
-for step in ${LINT:-format style layers twins headers shell spell cpp_check manual tidy}; do
+for step in ${LINT:-format style layers twins headers shell spell cpp_check manual openapi tidy}; do
     start=$(date +%s)
     if "$step" >"$log" 2>&1; then
         printf 'lint: %-10s ok, %s s\n' "$step" $(($(date +%s) - start))

@@ -22,6 +22,7 @@
 #include "os/os_thread.h"
 #include "report.h"
 #include "server.h"
+#include "sluice/map.h"
 #include "voice_dir.h"
 
 #define LOOK_NS     UINT64_C(50000000)
@@ -298,6 +299,15 @@ static int prepare(serving *s, sl_error *reterr)
     return r;
 }
 
+/* A file that is not there is said before anything is promised; whether it is a model shows when it is opened. */
+static int check_model(const serve_opts *opts, sl_error *reterr)
+{
+    sl_map *map = NULL;
+    int r = sl_map_open(opts->engine.model, &map, reterr);
+    sl_map_close(&map);
+    return r;
+}
+
 static int find_listener(serving *s, listener *ret, sl_error *reterr)
 {
     int r = listener_inherit(ret, reterr);
@@ -323,6 +333,8 @@ static void arrange_signals(void)
     if (!isatty(STDERR_FILENO) && !isatty(STDIN_FILENO)) {
         (void)sigaction(SIGHUP, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     }
+    /* A log that may not grow any more is no reason to end. */
+    (void)sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     interrupt_catch();
 }
 
@@ -351,6 +363,9 @@ static int serve(serving *s, sl_error *reterr)
     listener at = {.fd = -1};
     server *running = NULL;
     int r = prepare(s, reterr);
+    if (r == 0) {
+        r = check_model(s->opts, reterr);
+    }
     if (r == 0) {
         r = find_listener(s, &at, reterr);
     }

@@ -24,7 +24,7 @@ typedef struct app {
     uint64_t begin_ns;
 } app;
 
-/* ---- route.c ---- */
+/* ---- routes.c ---- */
 
 reply *app_open(void *ud);
 bool app_begin(void *ud, const http_request *request, reply *answer, size_t *ret_max_body);

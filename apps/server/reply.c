@@ -149,7 +149,7 @@ void reply_set_endless(reply *r)
 void reply_hold(reply *r, size_t n_bytes)
 {
     sl__mutex_lock(&r->lock);
-    r->hold_bytes = n_bytes < r->cap ? n_bytes : r->cap;
+    r->hold_bytes = n_bytes < r->cap || n_bytes == SIZE_MAX ? n_bytes : r->cap;
     sl__mutex_unlock(&r->lock);
 }
 

@@ -61,7 +61,7 @@ void reply_add_header(reply *r, const char *name, const char *fmt, ...) SL_PRINT
 /* The answer has no length, however soon it is complete. */
 void reply_set_endless(reply *r);
 
-/* The head waits until so many bytes are there, or the end. */
+/* The head waits until so many bytes are there, at most the bound, or the end; SIZE_MAX = always for the end. */
 void reply_hold(reply *r, size_t n_bytes);
 
 /* True once the reader may have seen the head: it is too late for another status. */

@@ -1,7 +1,7 @@
 /*
  * The speech server: HTTP in front of one engine.
  *
- *     connections (http.c) -> routes (route.c, api_*.c) -> queue -> worker, the one thread that uses the engine
+ *     connections (http.c) -> routes (routes.c, api_*.c) -> queue -> worker, the one thread that uses the engine
  *              ^                                                      |
  *              +------------------- answers (reply.c) <---------------+
  *

@@ -124,7 +124,8 @@ static int begin_sound(run *t, sl_error *reterr)
         type = rate == 44100 ? "audio/L16; rate=44100; channels=1" : "audio/L16";
     }
     add_sound_headers(t, rate);
-    reply_hold(t->j->answer, (size_t)((uint64_t)s->start_ms * rate / 1000 * 2));
+    size_t start = (size_t)((uint64_t)s->start_ms * rate / 1000 * 2);
+    reply_hold(t->j->answer, s->framing == FRAMING_WHOLE ? SIZE_MAX : start);
     reply_begin(t->j->answer, 200, type);
     t->has_head = true;
     metrics_time(&t->context->metrics->first_audio, sl__now_ns() - t->begin_ns);

@@ -81,6 +81,17 @@ static void test_hold_keeps_the_head_back(void **state)
     assert_non_null(reply_look(r, &n));
     reply_unref(&r);
 
+    /* One that is to be whole waits for its end, however much is there. */
+    r = make(4);
+    reply_begin(r, 200, "a/b");
+    reply_hold(r, SIZE_MAX);
+    assert_int_equal(reply_append(r, "0123456789", 10), SL_OK);
+    assert_null(reply_look(r, &n));
+    reply_end(r, true);
+    assert_non_null(reply_look(r, &n));
+    assert_true(n == 10);
+    reply_unref(&r);
+
     /* The end lets it go, also a cut one. */
     r = make(100);
     reply_begin(r, 200, "a/b");
