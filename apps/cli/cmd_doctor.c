@@ -8,10 +8,12 @@
 #include "base/byte_text.h"
 #include "base/status.h"
 #include "commands.h"
+#include "devices_report.h"
 #include "json_put.h"
 #include "os/os_cpu_quota.h"
 #include "os/os_process.h"
 #include "report.h"
+#include "s2/placement.h"
 #include "sluice/populate.h"
 #include "sluice/ram.h"
 
@@ -58,7 +60,14 @@ typedef struct finding {
     unsigned n_cpus;    /* 0 for another machine */
     unsigned cpu_quota; /* 0 = none */
     const char *switched_off;
+    sl_device_info *devices; /* none of another machine */
+    size_t n_devices;
 } finding;
+
+static const char *best_device(const finding *f)
+{
+    return f->n_devices > 0 ? s2_devices_best(f->devices, f->n_devices) : NULL;
+}
 
 static void put_bound(sl__json *j, const sl_ram_bound *b)
 {
@@ -127,8 +136,11 @@ static int print_json(const finding *f, const doctor_opts *opts, sl_error *reter
     sl__json_key(&j, "say");
     sl__json_object(&j);
     put_u64_or_null(&j, "threads", f->n_cpus > 0, f->n_cpus);
+    put_cstr(&j, "device", best_device(f));
     put_cstr(&j, "weights", "in place");
     sl__json_end(&j);
+    sl__json_key(&j, "devices");
+    devices_put_json(f->devices, f->n_devices, best_device(f), &j);
     sl__json_end(&j);
     const char *text = sl__json_text(&j, NULL);
     if (text) {
@@ -206,6 +218,9 @@ static void print_text(const finding *f)
         print_bounds(&f->ram);
     }
     print_derivation(&f->ram);
+    if (f->n_devices > 0) {
+        devices_print_text(f->devices, f->n_devices, best_device(f), stdout);
+    }
 }
 
 static int check_sysroot(const char *dir, sl_error *reterr)
@@ -224,6 +239,14 @@ static int check_sysroot(const char *dir, sl_error *reterr)
     return 0;
 }
 
+static void show_warning(void *ud, sl_log_level level, const char *msg)
+{
+    (void)ud;
+    if (level <= SL_LOG_WARN) {
+        report_warning(cmd_doctor_table.name, "%s", msg);
+    }
+}
+
 static int examine(const doctor_opts *opts, bool has_ram, finding *f, sl_error *reterr)
 {
     const char *root = opts->sysroot ? opts->sysroot : "";
@@ -235,7 +258,11 @@ static int examine(const doctor_opts *opts, bool has_ram, finding *f, sl_error *
     f->switched_off = sl_populate_switched_off();
     f->cpu_quota = sl__cpu_quota(root);
     f->n_cpus = opts->sysroot ? 0 : sl__n_cpus();
-    return sl_ram_budget_read(&ram, &f->ram, reterr);
+    if (!opts->sysroot) {
+        const sl_logger log = {show_warning, NULL};
+        r = s2_devices_list(&log, &f->devices, &f->n_devices, reterr);
+    }
+    return r < 0 ? r : sl_ram_budget_read(&ram, &f->ram, reterr);
 }
 
 int cmd_doctor(int argc, char **argv)
@@ -255,5 +282,6 @@ int cmd_doctor(int argc, char **argv)
         print_text(&f);
     }
     sl_ram_budget_done(&f.ram);
+    s2_devices_free(f.devices);
     return r < 0 ? report_error(cmd_doctor_table.name, &err) : 0;
 }

@@ -16,7 +16,9 @@ lay_out() {
 v2='35 24 0:30 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n'
 
 check here 0 'RAM budget *Derivation*MemTotal (/proc/meminfo)*' '' doctor
+check G3_08_devices 0 '*Devices*name *kind *memory *free *largest *cpu *host *--device auto is *' '' doctor
 check here_json 0 '{"version":*"ram":{"known":*"cpus":*}' '' doctor --json
+check devices_json 0 '*"say":{*"device":"*"devices":?{"name":*"kind":"host",*"auto":*}?}' '' doctor --json
 check help 0 'Usage: sluice doctor *--sysroot DIR*--json*' '' doctor --help
 
 lay_out
