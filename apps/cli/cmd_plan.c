@@ -106,7 +106,9 @@ static const opt_def defs[] = {
                 .kind = OPT_STR,
                 .offset = offsetof(plan_opts, overlay),
                 .arg = "TRACE",
-                .help = "Show what really happened beside the plan: a file of 'say --trace'."},
+                .help = "Show what really happened beside the plan: a file of 'say --trace'. Give "
+                        "the "
+                        "--prompt and --frames of that run ('say --stats' has them)."},
 };
 
 static const opt_rule rules[] = {PLACE_OPTION_RULES};

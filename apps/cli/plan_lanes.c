@@ -149,6 +149,34 @@ static void draw_planned_phases(plan_canvas *c)
     }
 }
 
+/* Name of a bar that is too narrow for it, in what room there is to the next one. */
+static void draw_name_beside(const lane *l, double begin, double end, double next, const char *name)
+{
+    double width = canvas_x(l->c, end) - canvas_x(l->c, begin);
+    double left = canvas_x(l->c, end) + 4;
+    bool is_inside = svg_n_chars(name) <= canvas_n_chars(width - 6);
+    if (!is_inside && svg_n_chars(name) < canvas_n_chars(canvas_x(l->c, next) - left - 4)) {
+        svg_put(l->c->out, "<text class=\"s dim\" x=\"%.1f\" y=\"%.1f\">", left, l->y + 13);
+        svg_text(l->c->out, name);
+        svg_put(l->c->out, "</text>\n");
+    } else {
+        draw_bar_name(l, begin, end, name, "");
+    }
+}
+
+/* When the next load of a place begins, or the end of the axis. */
+static double next_load(const plan_canvas *c, size_t i_bar)
+{
+    const plan_timeline *t = c->timeline;
+    for (size_t i = i_bar + 1; i < t->n_bars; i++) {
+        const plan_bar *b = &t->bars[i];
+        if (b->kind == SL_PLAN_LOAD && b->i_place == t->bars[i_bar].i_place && b->n_bytes > 0) {
+            return b->begin;
+        }
+    }
+    return c->end;
+}
+
 static void draw_planned_loads(plan_canvas *c, size_t i_place)
 {
     char css[24];
@@ -158,9 +186,11 @@ static void draw_planned_loads(plan_canvas *c, size_t i_place)
     for (size_t i = 0; i < t->n_bars; i++) {
         const plan_bar *b = &t->bars[i];
         if (b->i_place == i_place && b->n_bytes > 0 && b->kind == SL_PLAN_LOAD) {
+            const char *name = plan_unit_name(c->view, b->i_unit);
             format_move(detail, sizeof detail, b->n_bytes, t->is_in_steps ? 0 : b->end - b->begin);
-            draw_named_bar(&l, b->begin, b->end, canvas_class(c, b->i_unit, css, sizeof css),
-                    plan_unit_name(c->view, b->i_unit), detail);
+            draw_bar(&l, b->begin, b->end, canvas_class(c, b->i_unit, css, sizeof css), name,
+                    detail);
+            draw_name_beside(&l, b->begin, b->end, next_load(c, i), name);
         }
     }
 }
@@ -217,6 +247,18 @@ static const char *actual_class(const plan_canvas *c, const plan_actual_bar *b, 
     return b->i_unit != SL_PLAN_NONE ? canvas_class(c, b->i_unit, css, 24) : "phase";
 }
 
+static double next_actual_load(const plan_canvas *c, size_t i_bar)
+{
+    const plan_actual *a = c->actual;
+    for (size_t i = i_bar + 1; i < a->n_bars; i++) {
+        bool is_load = a->bars[i].kind == PLAN_ACTUAL_LOAD || a->bars[i].kind == PLAN_ACTUAL_FAIL;
+        if (is_load && a->bars[i].i_place == a->bars[i_bar].i_place) {
+            return a->bars[i].begin_s;
+        }
+    }
+    return c->end;
+}
+
 static void draw_actual_loads(plan_canvas *c, size_t i_place)
 {
     char css[24];
@@ -225,12 +267,17 @@ static void draw_actual_loads(plan_canvas *c, size_t i_place)
     lane l = begin_lane(c, "", "loads", ", actual");
     for (size_t i = 0; i < a->n_bars; i++) {
         const plan_actual_bar *b = &a->bars[i];
-        if (b->i_place == i_place && b->kind == PLAN_ACTUAL_LOAD) {
+        bool is_load = b->kind == PLAN_ACTUAL_LOAD || b->kind == PLAN_ACTUAL_FAIL;
+        if (b->i_place != i_place || !is_load) {
+            continue;
+        }
+        if (b->kind == PLAN_ACTUAL_LOAD) {
             format_move(detail, sizeof detail, b->n_bytes, b->end_s - b->begin_s);
-            draw_named_bar(&l, b->begin_s, b->end_s, actual_class(c, b, css), b->name, detail);
-        } else if (b->i_place == i_place && b->kind == PLAN_ACTUAL_FAIL) {
+            draw_bar(&l, b->begin_s, b->end_s, actual_class(c, b, css), b->name, detail);
+        } else {
             draw_bar(&l, b->begin_s, b->begin_s, "failed", b->name, "load failed");
         }
+        draw_name_beside(&l, b->begin_s, b->end_s, next_actual_load(c, i), b->name);
     }
 }
 
