@@ -68,6 +68,7 @@ static bool get_parameter(
 
 static int read_boundary(const char *type, char *buf, size_t *ret_n, sl_error *reterr)
 {
+    static const char lead[] = {'\r', '\n', '-', '-'};
     const char *value = NULL;
     size_t n = 0;
     if (!type || !begins_with(type, strlen(type), "multipart/form-data")) {
@@ -77,7 +78,7 @@ static int read_boundary(const char *type, char *buf, size_t *ret_n, sl_error *r
         return sl__fail(reterr, SL_EFORMAT, "Content-Type has no boundary of 1 to %u characters",
                 BOUNDARY_MOST);
     }
-    memcpy(buf, "\r\n--", 4);
+    memcpy(buf, lead, sizeof lead);
     memcpy(buf + 4, value, n);
     *ret_n = n + 4;
     return SL_OK;

@@ -354,19 +354,16 @@ int64_t reply_read(reply *r, void *data, size_t n)
     sl__mutex_lock(&r->lock);
     size_t n_held = r->end - r->begin;
     int64_t result = REPLY_NOT_YET;
-    if (atomic_load(&r->is_cancelled)) {
-        result = REPLY_CUT;
-    } else if (n_held > 0) {
+    /* A cancelled answer is cut, whatever it still holds. */
+    if (n_held > 0 && !atomic_load(&r->is_cancelled)) {
         size_t take = n < n_held ? n : n_held;
         memcpy(data, r->buf + r->begin, take);
         r->begin += take;
         r->n_read += take;
         result = (int64_t)take;
         sl__cond_signal(&r->has_room);
-    } else if (r->state == COMPLETE) {
-        result = REPLY_END;
-    } else if (r->state == CUT) {
-        result = REPLY_CUT;
+    } else if (r->state != MAKING) {
+        result = r->state == COMPLETE ? REPLY_END : REPLY_CUT;
     }
     sl__mutex_unlock(&r->lock);
     return result;

@@ -157,17 +157,11 @@ static int write_all(int fd, const unsigned char *bytes, size_t n)
 /* The reader names the file; here it has no name that means anything to the client. */
 static void rename_in_message(sl_error *err, const char *path)
 {
+    char rest[sizeof err->msg];
     char *at = strstr(err->msg, path);
     if (at) {
-        static const char name[] = "of the recording";
-        size_t n_path = strlen(path);
-        size_t n_name = strlen(name);
-        size_t n_rest = strlen(at + n_path);
-        size_t room = sizeof err->msg - (size_t)(at - err->msg) - 1;
-        if (n_name + n_rest <= room) {
-            memmove(at + n_name, at + n_path, n_rest + 1);
-            memcpy(at, name, n_name);
-        }
+        snprintf(rest, sizeof rest, "%s", at + strlen(path));
+        snprintf(at, sizeof err->msg - (size_t)(at - err->msg), "of the recording%s", rest);
     }
 }
 
