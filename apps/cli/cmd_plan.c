@@ -76,7 +76,7 @@ static const opt_def defs[] = {
                 .help = "Bytes a second of the link to the devices, for predicted times; default: "
                         "that of a simulation or of --overlay.",
                 .min = 1,
-                .max = 1e18},
+                .max = 1e14},
         {.name = "frame-ms",
                 .kind = OPT_F32,
                 .offset = offsetof(plan_opts, frame_ms),
