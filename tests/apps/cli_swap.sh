@@ -51,4 +51,21 @@ for options in --codec-cpu --fast-decoder-cpu --codebook-cpu '--gpu-layers 1' '-
     say "placed$options" 0 '' "$scratch/this.wav" $options
     check_that "same_bytes_placed$options" cmp "$scratch/whole.wav" "$scratch/this.wav"
 done
+# Pieces of one text keep what they share: each unit is brought once, in a file and in a stream.
+loads_each_once() {
+    for unit in embed slow fast codec.decoder; do
+        n=$(grep -o "\"name\":\"$unit\",\"ph\":\"X\",\"pid\":1,\"tid\":[0-9]*,\"cat\":\"load\"" "$scratch/trace.json" | wc -l)
+        [ "$n" -eq 1 ] || return 1
+    done
+}
+for policy in swap keep hot auto; do
+    say "G3_27_file_$policy" 0 '' "$scratch/this.wav" --segment 24 --policy $policy --trace "$scratch/trace.json"
+    check_that "G3_27_loads_$policy" loads_each_once
+    "$SLUICE_PROGRAM" say -q -m $model -t $tokenizer --threads 1 --seed 3 --max-frames 6 --device sim:16M --segment 24 \
+        --policy $policy --trace "$scratch/trace.json" --format wav -o - "$text" >"$scratch/stream.wav"
+    check_that "G3_27_loads_stream_$policy" loads_each_once
+    tail -c +45 "$scratch/this.wav" >"$scratch/file.pcm"
+    tail -c +45 "$scratch/stream.wav" >"$scratch/stream.pcm"
+    check_that "G3_27_same_sound_$policy" cmp "$scratch/file.pcm" "$scratch/stream.pcm"
+done
 check_done
