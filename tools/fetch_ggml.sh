@@ -4,6 +4,8 @@
 #   tools/fetch_ggml.sh              fetch unless there, print the source folder on standard output
 #   tools/fetch_ggml.sh --where      print the folder without fetching; exit 1 if it is not filled
 #   tools/fetch_ggml.sh --cache-dir  print the cache folder
+#   tools/fetch_ggml.sh --ready      fetch ready-made libraries of the same ggml with every back end as a file of its
+#                                    own, Vulkan among them; print the prefix to give as SLUICE_GGML_DIR
 #
 # The cache is $SLUICE_CACHE_DIR, or sluice below the user's cache folder. A source folder appears in it by
 # one rename, when it is complete, so that an interrupted run leaves nothing that looks whole, and two runs
@@ -30,6 +32,7 @@ cache_dir() {
 
 # npm into its own throw-away cache; a broken download is tried again, then given up with npm's words.
 download() {
+    package=$2
     for try in 1 2 3; do
         if (cd "$1" && npm pack "$package" --ignore-scripts --silent --cache "$1/npm-cache" >npm.out 2>&1); then
             return 0
@@ -65,7 +68,7 @@ fetch() {
     trap 'rm -rf "$tmp"' EXIT
     trap 'exit 130' INT TERM HUP
     say "fetching $package (35 MB, once) into $cache"
-    download "$tmp"
+    download "$tmp" "$package"
     tar -xzf "$tmp"/*.tgz -C "$tmp" "package/$bundle" || die "$package holds no $bundle"
     check_hash "$tmp/package/$bundle"
     unpack "$tmp/package/$bundle" "$tmp/source"
@@ -73,17 +76,45 @@ fetch() {
     mv -T "$tmp/source" "$source" 2>/dev/null || [ -d "$source" ] || die "cannot create $source"
 }
 
+# What ggml's own build would install: headers of the source, the libraries, and how to link them.
+fetch_ready() {
+    command -v npm >/dev/null || die "npm is missing; run tools/setup.sh build"
+    mkdir -p "$cache"
+    tmp=$(mktemp -d "$cache/.fetch-XXXXXX")
+    trap 'rm -rf "$tmp"' EXIT
+    trap 'exit 130' INT TERM HUP
+    say "fetching $ready_package (27 MB, once) into $cache"
+    download "$tmp" "$ready_package"
+    found=$(sha256sum <"$(echo "$tmp"/*.tgz)" | cut -d' ' -f1)
+    [ "$found" = "$ready_sha256" ] ||
+        die "$ready_package has SHA-256 $found, but packaging/ggml.pin needs $ready_sha256; nothing of it was used"
+    mkdir -p "$tmp/prefix/lib/cmake/ggml"
+    tar -xzf "$tmp"/*.tgz -C "$tmp"
+    cp "$tmp"/package/bins/*/libggml* "$tmp/prefix/lib/"
+    cp -r "$source/ggml/include" "$tmp/prefix/include"
+    cp "$(dirname "$0")/../cmake/ggml/ready-config.cmake" "$tmp/prefix/lib/cmake/ggml/ggml-config.cmake"
+    mv -T "$tmp/prefix" "$ready" 2>/dev/null || [ -d "$ready" ] || die "cannot create $ready"
+}
+
 package=$(pinned package)
 bundle=$(pinned bundle)
 sha256=$(pinned sha256)
 commit=$(pinned commit)
+ready_package=$(pinned ready_package)
+ready_sha256=$(pinned ready_sha256)
 cache=$(cache_dir)
 case $cache in /*) ;; *) cache=$PWD/$cache ;; esac
 source=$cache/ggml-source-$(printf '%.16s' "$sha256")
+ready=$cache/ggml-ready-$(printf '%.16s' "$ready_sha256")
 
 case ${1:-} in
     --cache-dir) printf '%s\n' "$cache" ;;
     --where) printf '%s\n' "$source"; [ -d "$source" ] ;;
     '') [ -d "$source" ] || fetch; printf '%s\n' "$source" ;;
-    *) die "unknown argument '$1'; use nothing, --where or --cache-dir" ;;
+    --ready)
+        [ -d "$source" ] || (fetch)
+        [ -d "$ready" ] || (fetch_ready)
+        printf '%s\n' "$ready"
+        ;;
+    *) die "unknown argument '$1'; use nothing, --where, --cache-dir or --ready" ;;
 esac

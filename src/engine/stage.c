@@ -145,6 +145,7 @@ static void let_go(s2_engine *e, s2_slot slot)
         e->n_prefix = 0;
     }
     s2_weights_detach(e->weights, slot);
+    s2_compute_note_freed(s2_stage_compute(e, slot));
     sl_lease_release(&e->held[slot]);
 }
 

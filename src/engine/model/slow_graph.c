@@ -12,6 +12,13 @@
 /* Layers of a segment of a prompt: few enough to start early, many enough to cost nothing. */
 #define SEGMENT_LAYERS 6
 
+/* Logits as F32: n_bytes from `offset` on. */
+typedef struct head_rows {
+    struct ggml_tensor *logits;
+    size_t offset;
+    size_t n_bytes;
+} head_rows;
+
 /* Parts: 0 gathers, 1 .. n_layer are the layers, then the norm, then the head. */
 struct s2_slow_segment {
     uint32_t first_part;
@@ -25,8 +32,8 @@ struct s2_slow_segment {
     struct ggml_tensor *is_audio; /* F32 [1, n]: 1 in audio columns, else 0 */
     struct ggml_tensor *scale;  /* F32 [1, n]: 1 / sqrt(n_codebooks + 1) in audio columns, else 1 */
     struct ggml_tensor *hidden; /* F32 [n_embd], with the norm */
-    struct ggml_tensor *semantic; /* F32 [codebook_size] logits, with the head */
-    struct ggml_tensor *end;      /* F32 [1] logit */
+    head_rows semantic;         /* [codebook_size] logits, with the head */
+    head_rows end;              /* [1] */
 };
 
 static uint32_t norm_part(const s2_slow_model *m)
@@ -231,18 +238,36 @@ static struct ggml_tensor *build_norm(
     return add_output(&seg->g, seg->hidden);
 }
 
+/*
+ * x times n rows of the table from `first` on. Some devices want a view to begin at a multiple of their alignment:
+ * rows before the first are then computed too.
+ */
+static head_rows build_rows(const s2_slow_graph *sg, s2_slow_segment *seg, int32_t first, int64_t n,
+        struct ggml_tensor *x)
+{
+    struct ggml_tensor *e = sg->model->embeddings;
+    const s2_compute *c = compute_at(sg->model, seg->i_compute);
+    size_t align = c->is_cpu ? 1 : ggml_backend_buft_get_alignment(c->buft);
+    size_t begin = (size_t)first;
+    while (begin * e->nb[1] % align != 0) {
+        begin--;
+    }
+    int64_t n_before = (int64_t)((size_t)first - begin);
+    struct ggml_tensor *rows =
+            ggml_view_2d(seg->g.ctx, e, e->ne[0], n_before + n, e->nb[1], begin * e->nb[1]);
+    return (head_rows){
+            .logits = add_output(&seg->g, s2_nn_linear(&seg->g, rows, x)),
+            .offset = (size_t)n_before * sizeof(float),
+            .n_bytes = (size_t)n * sizeof(float),
+    };
+}
+
 /* The rows of the table that may be sampled. x: [n_embd, 1] after the norm. */
 static void build_head(const s2_slow_graph *sg, s2_slow_segment *seg, struct ggml_tensor *x)
 {
-    const s2_slow_model *m = sg->model;
-    s2_graph *g = &seg->g;
-    struct ggml_tensor *e = m->embeddings;
-    struct ggml_tensor *semantic_rows = ggml_view_2d(g->ctx, e, e->ne[0], m->hp.codebook_size,
-            e->nb[1], (size_t)m->hp.semantic_begin * e->nb[1]);
-    struct ggml_tensor *end_row =
-            ggml_view_2d(g->ctx, e, e->ne[0], 1, e->nb[1], (size_t)m->end_token * e->nb[1]);
-    seg->semantic = add_output(g, s2_nn_linear(g, semantic_rows, x));
-    seg->end = add_output(g, s2_nn_linear(g, end_row, x));
+    const s2_hparams *hp = &sg->model->hp;
+    seg->semantic = build_rows(sg, seg, hp->semantic_begin, hp->codebook_size, x);
+    seg->end = build_rows(sg, seg, sg->model->end_token, 1, x);
 }
 
 /* What comes in from the segment before: all columns, or, for the head, the one behind the norm. */
@@ -372,7 +397,7 @@ static int run_segment(
         s2_slow_graph *sg, size_t i, const int32_t *columns, uint32_t n_past, sl_error *reterr)
 {
     s2_slow_segment *seg = &sg->segments[i];
-    int r = seg->is_built && !s2_graph_is_stale(&seg->g) ? SL_OK : build_segment(sg, seg, reterr);
+    int r = seg->is_built ? SL_OK : build_segment(sg, seg, reterr);
     if (r < 0) {
         return r;
     }
@@ -394,10 +419,12 @@ static void get_results(const s2_slow_graph *sg, float *ret_logits, float *ret_h
         if (seg->hidden) {
             ggml_backend_tensor_get(seg->hidden, ret_hidden, 0, ggml_nbytes(seg->hidden));
         }
-        if (seg->semantic) {
-            ggml_backend_tensor_get(seg->semantic, ret_logits, 0, ggml_nbytes(seg->semantic));
-            ggml_backend_tensor_get(
-                    seg->end, ret_logits + sg->model->hp.codebook_size, 0, ggml_nbytes(seg->end));
+        if (seg->semantic.logits) {
+            const head_rows *rows = &seg->semantic;
+            const head_rows *end = &seg->end;
+            ggml_backend_tensor_get(rows->logits, ret_logits, rows->offset, rows->n_bytes);
+            ggml_backend_tensor_get(end->logits, ret_logits + sg->model->hp.codebook_size,
+                    end->offset, end->n_bytes);
         }
     }
 }
@@ -421,6 +448,12 @@ size_t s2_slow_graph_bytes(const s2_slow_graph *sg, const s2_compute *compute)
         return 0;
     }
     size_t i = index_of(sg->model, compute);
-    bool is_one = compute_at(sg->model, i) == compute;
-    return is_one ? sg->arenas[i].n_bytes + s2_state_bytes(&sg->bridges[i]) : 0;
+    if (compute_at(sg->model, i) != compute) {
+        return 0;
+    }
+    size_t n = sg->arenas[i].n_bytes + s2_state_bytes(&sg->bridges[i]);
+    for (size_t k = 0; k < sg->n_segments; k++) {
+        n += sg->segments[k].i_compute == i ? s2_graph_bytes(&sg->segments[k].g) : 0;
+    }
+    return n;
 }

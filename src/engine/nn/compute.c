@@ -149,6 +149,28 @@ void s2_compute_set_stop(s2_compute *compute, bool (*should_stop)(void *ud), voi
     }
 }
 
+void s2_compute_note_freed(s2_compute *compute)
+{
+    compute->is_worn = !compute->is_cpu;
+}
+
+int s2_compute_renew(s2_compute *compute, sl_error *reterr)
+{
+    if (!compute->is_worn) {
+        return SL_OK;
+    }
+    ggml_backend_dev_t dev = ggml_backend_get_device(compute->backend);
+    ggml_backend_t fresh = ggml_backend_dev_init(dev, NULL);
+    if (!fresh) {
+        return sl__fail(reterr, SL_EDEVICE, "%s: the back end does not start again",
+                ggml_backend_dev_name(dev));
+    }
+    ggml_backend_free(compute->backend);
+    compute->backend = fresh;
+    compute->is_worn = false;
+    return SL_OK;
+}
+
 bool s2_compute_supports(const s2_compute *compute, const struct ggml_tensor *node)
 {
     ggml_backend_t asked = compute->backend ? compute->backend : compute->like;

@@ -43,53 +43,61 @@ static int check_support(const s2_graph *g, sl_error *reterr)
     return SL_OK;
 }
 
-/* Books and allocates what the largest graph of the arena needs. */
-static int grow(s2_graph *g, s2_arena *arena, size_t n_bytes, sl_error *reterr)
+static int open_arena(s2_arena *arena, s2_compute *compute, sl_error *reterr)
 {
-    sl_scratch_release(&arena->booked);
-    arena->n_bytes = 0;
-    int r = s2_compute_book(g->compute, SL_MEM_COMPUTE, n_bytes, &arena->booked, reterr);
-    arena->n_bytes = r >= 0 ? n_bytes : 0;
-    return r;
+    arena->compute = compute;
+    arena->galloc = ggml_gallocr_new(compute->buft);
+    return arena->galloc
+                   ? SL_OK
+                   : sl__fail(reterr, SL_ENOMEM, "out of memory: cannot plan a compute buffer");
 }
 
-static int place_graph(s2_graph *g, s2_arena *arena, sl_error *reterr)
+static int place_graph(s2_graph *g, s2_arena *arena, size_t n_bytes, sl_error *reterr)
 {
-    size_t n_bytes = 0;
-    ggml_gallocr_reserve_n_size(arena->galloc, g->cgraph, NULL, NULL, &n_bytes);
-    if (s2_compute_is_measuring(g->compute)) {
-        arena->n_bytes = n_bytes > arena->n_bytes ? n_bytes : arena->n_bytes;
-        return SL_OK;
-    }
-    int r = n_bytes > arena->n_bytes ? grow(g, arena, n_bytes, reterr) : SL_OK;
-    if (r < 0) {
-        return r;
+    if (arena->n_bytes == 0) {
+        int r = s2_compute_book(g->compute, SL_MEM_COMPUTE, n_bytes, &arena->booked, reterr);
+        if (r < 0) {
+            return r;
+        }
+        arena->n_bytes = n_bytes;
     }
     bool is_there = ggml_gallocr_reserve(arena->galloc, g->cgraph) &&
                     ggml_gallocr_alloc_graph(arena->galloc, g->cgraph);
-    if (!is_there) {
-        return sl__fail(reterr, SL_ENOMEM,
-                "out of memory: cannot allocate a compute buffer of %zu bytes on %s", n_bytes,
-                ggml_backend_name(g->compute->backend));
+    return is_there ? SL_OK
+                    : sl__fail(reterr, SL_ENOMEM,
+                              "out of memory: cannot allocate a compute buffer of %zu bytes on %s",
+                              n_bytes, ggml_backend_name(g->compute->backend));
+}
+
+/* What the graph needs, by an allocator of its own: asking that of an arena would forget its memory. */
+static int measure_graph(const s2_graph *g, size_t *ret_bytes, sl_error *reterr)
+{
+    s2_arena trial = {0};
+    int r = open_arena(&trial, g->compute, reterr);
+    if (r == 0) {
+        ggml_gallocr_reserve_n_size(trial.galloc, g->cgraph, NULL, NULL, ret_bytes);
+        ggml_gallocr_free(trial.galloc);
     }
-    g->arena_bytes = arena->n_bytes;
-    return SL_OK;
+    return r;
 }
 
 int s2_graph_alloc_in(s2_graph *g, s2_arena *arena, sl_error *reterr)
 {
+    size_t n_bytes = 0;
     int r = check_support(g, reterr);
+    if (r == 0) {
+        r = measure_graph(g, &n_bytes, reterr);
+    }
     if (r < 0) {
         return r;
     }
-    if (!arena->galloc) {
-        arena->galloc = ggml_gallocr_new(g->compute->buft);
+    arena = arena->n_bytes == 0 || n_bytes <= arena->n_bytes ? arena : &g->own;
+    if (s2_compute_is_measuring(g->compute)) {
+        arena->n_bytes = n_bytes > arena->n_bytes ? n_bytes : arena->n_bytes;
+        return SL_OK;
     }
-    if (!arena->galloc) {
-        return sl__fail(reterr, SL_ENOMEM, "out of memory: cannot plan a compute buffer");
-    }
-    g->arena = arena;
-    return place_graph(g, arena, reterr);
+    r = arena->galloc ? SL_OK : open_arena(arena, g->compute, reterr);
+    return r < 0 ? r : place_graph(g, arena, n_bytes, reterr);
 }
 
 int s2_graph_alloc(s2_graph *g, sl_error *reterr)
@@ -97,16 +105,15 @@ int s2_graph_alloc(s2_graph *g, sl_error *reterr)
     return s2_graph_alloc_in(g, &g->own, reterr);
 }
 
-bool s2_graph_is_stale(const s2_graph *g)
-{
-    return g->arena && g->arena_bytes != g->arena->n_bytes && !s2_compute_is_measuring(g->compute);
-}
-
 int s2_graph_run(s2_graph *g, sl_error *reterr)
 {
     s2_compute *c = g->compute;
     if (c->should_stop && c->should_stop(c->stop_ud)) {
         return sl__fail(reterr, SL_ECANCELLED, "stopped");
+    }
+    int r = s2_compute_renew(c, reterr);
+    if (r < 0) {
+        return r;
     }
     enum ggml_status status = ggml_backend_graph_compute(c->backend, g->cgraph);
     if (status == GGML_STATUS_SUCCESS) {
@@ -126,7 +133,10 @@ size_t s2_graph_bytes(const s2_graph *g)
 
 void s2_arena_done(s2_arena *arena)
 {
-    ggml_gallocr_free(arena->galloc);
+    if (arena->galloc) {
+        ggml_gallocr_free(arena->galloc);
+        s2_compute_note_freed(arena->compute);
+    }
     sl_scratch_release(&arena->booked);
     memset(arena, 0, sizeof *arena);
 }
@@ -162,6 +172,7 @@ static void pretend(s2_state *s)
 
 int s2_state_alloc(s2_state *s, s2_compute *compute, sl_mem_kind kind, sl_error *reterr)
 {
+    s->compute = compute;
     size_t n_bytes = ggml_backend_alloc_ctx_tensors_from_buft_size(s->ctx, compute->buft);
     if (s2_compute_is_measuring(compute)) {
         pretend(s);
@@ -201,7 +212,10 @@ void s2_state_done(s2_state *s)
     if (!s) {
         return;
     }
-    ggml_backend_buffer_free(s->buffer);
+    if (s->buffer) {
+        ggml_backend_buffer_free(s->buffer);
+        s2_compute_note_freed(s->compute);
+    }
     sl_scratch_release(&s->booked);
     ggml_free(s->ctx);
     memset(s, 0, sizeof *s);

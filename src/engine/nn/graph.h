@@ -9,7 +9,6 @@
 #ifndef S2_NN_GRAPH_H
 #define S2_NN_GRAPH_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "ggml-alloc.h"
@@ -24,9 +23,10 @@
  * results. Zeroed memory is an empty one.
  */
 typedef struct s2_arena {
+    s2_compute *compute;
     ggml_gallocr_t galloc;
     sl_scratch *booked;
-    size_t n_bytes; /* of the largest graph so far */
+    size_t n_bytes; /* of the largest graph in it */
 } s2_arena;
 
 void s2_arena_done(s2_arena *arena);
@@ -36,8 +36,6 @@ typedef struct s2_graph {
     struct ggml_context *ctx; /* tensor records only, no data */
     struct ggml_cgraph *cgraph;
     s2_arena own;
-    s2_arena *arena;    /* where it is allocated: `own`, or that of others too */
-    size_t arena_bytes; /* of the arena when it was allocated */
 } s2_graph;
 
 /* Room for max_nodes nodes and as many leaves. Errors: SL_ENOMEM. */
@@ -50,11 +48,11 @@ int s2_graph_init(
  */
 int s2_graph_alloc(s2_graph *g, sl_error *reterr) SL_MUST_CHECK;
 
-/* The same in an arena that outlives the graph. If a later graph makes it grow, this one is stale. */
+/*
+ * The same in an arena that outlives the graph: the first graph fixes its size, later ones share it if they fit, and
+ * have memory of their own otherwise.
+ */
 int s2_graph_alloc_in(s2_graph *g, s2_arena *arena, sl_error *reterr) SL_MUST_CHECK;
-
-/* Its memory has moved since it was allocated: it must be built anew. */
-bool s2_graph_is_stale(const s2_graph *g);
 
 /* Computes once. Errors: SL_ECANCELLED (s2_compute_set_stop), SL_EDEVICE, SL_ENOMEM. */
 int s2_graph_run(s2_graph *g, sl_error *reterr) SL_MUST_CHECK;
@@ -69,6 +67,7 @@ void s2_graph_done(s2_graph *g);
  * zero at the start.
  */
 typedef struct s2_state {
+    s2_compute *compute; /* set by alloc */
     struct ggml_context *ctx;
     ggml_backend_buffer_t buffer;
     sl_scratch *booked;
