@@ -250,3 +250,38 @@ void http_reset(int fd)
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
     close(fd);
 }
+
+void http_expect_header(const http_response *r, const char *name, const char *value)
+{
+    char buf[256];
+    const char *found = http_header(r, name, buf, sizeof buf);
+    if (!found) {
+        fail_msg("no header %s in\n%s", name, r->head);
+    }
+    assert_string_equal(found, value);
+}
+
+uint32_t http_le32(const char *at)
+{
+    const unsigned char *u = (const unsigned char *)at;
+    return u[0] | (uint32_t)u[1] << 8 | (uint32_t)u[2] << 16 | (uint32_t)u[3] << 24;
+}
+
+static void ask(void *ud)
+{
+    http_asker *a = ud;
+    http_post_json(a->port, a->path, a->json, &a->response);
+}
+
+void http_asker_start(http_asker *a, uint16_t port, const char *path)
+{
+    sl_error err;
+    a->port = port;
+    a->path = path;
+    assert_ok(sl__thread_start(&a->thread, "asker", ask, a, &err), &err);
+}
+
+void http_asker_join(http_asker *a)
+{
+    sl__thread_join(&a->thread);
+}

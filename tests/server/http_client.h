@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/os_thread.h"
+
 typedef struct http_response {
     int status;      /* 0 = none came */
     char head[4096]; /* with the status line */
@@ -32,6 +34,12 @@ void http_response_done(http_response *r);
 /* Value of a header, without blanks around it; NULL if there is none. `buf` takes it. */
 const char *http_header(const http_response *r, const char *name, char *buf, size_t buf_bytes);
 
+/* Fails the test unless the header is there with this value. */
+void http_expect_header(const http_response *r, const char *name, const char *value);
+
+/* Four bytes of a body, little endian. */
+uint32_t http_le32(const char *at);
+
 /* One request on a connection of its own; body may be NULL. `headers` is lines that end with CRLF, or "". */
 void http_ask(uint16_t port, const char *method, const char *path, const char *headers,
         const void *body, size_t n_body, http_response *ret);
@@ -41,6 +49,18 @@ void http_post_json(uint16_t port, const char *path, const char *json, http_resp
 
 /* Sends the request of http_post_json and returns the connection. */
 int http_begin_json(uint16_t port, const char *path, const char *json, int rcvbuf);
+
+/* A client with a thread of its own: http_post_json of `path` and `json`. */
+typedef struct http_asker {
+    sl__thread thread;
+    uint16_t port;
+    const char *path;
+    char json[240];
+    http_response response;
+} http_asker;
+
+void http_asker_start(http_asker *a, uint16_t port, const char *path);
+void http_asker_join(http_asker *a); /* the response is there */
 
 /* Closes with a reset instead of an orderly end. */
 void http_reset(int fd);

@@ -1,6 +1,7 @@
 #include "server_rig.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "listener.h"
@@ -82,6 +83,29 @@ void server_rig_done(server_rig *rig)
     assert_true(atomic_load(&rig->fake.n_most_inside) <= 1);
     engine_state_free(&rig->engine);
     test_dir_remove(rig->dir);
+}
+
+int server_rig_prepare(void **state)
+{
+    server_rig *rig = calloc(1, sizeof *rig);
+    assert_non_null(rig);
+    server_rig_init(rig);
+    *state = rig;
+    return 0;
+}
+
+int server_rig_prepare_started(void **state)
+{
+    server_rig_prepare(state);
+    server_rig_start(*state);
+    return 0;
+}
+
+int server_rig_finish(void **state)
+{
+    server_rig_done(*state);
+    free(*state);
+    return 0;
 }
 
 void server_rig_wait(const atomic_int *value, int least)

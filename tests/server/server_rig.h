@@ -27,6 +27,11 @@ void server_rig_start(server_rig *rig);
 
 void server_rig_done(server_rig *rig);
 
+/* cmocka's set-ups: a rig to be changed and started, one that runs; and what ends either. */
+int server_rig_prepare(void **state);
+int server_rig_prepare_started(void **state);
+int server_rig_finish(void **state);
+
 /* Waits until *value >= least; fails the test after 20 s. */
 void server_rig_wait(const atomic_int *value, int least);
 

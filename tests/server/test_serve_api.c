@@ -20,47 +20,13 @@
 #define VOICES "/v1/audio/voices"
 #define MS     UINT64_C(1000000)
 
-static int start(void **state)
-{
-    server_rig *rig = calloc(1, sizeof *rig);
-    server_rig_init(rig);
-    server_rig_start(rig);
-    *state = rig;
-    return 0;
-}
-
-static int prepare(void **state)
-{
-    server_rig *rig = calloc(1, sizeof *rig);
-    server_rig_init(rig);
-    *state = rig;
-    return 0;
-}
-
-static int stop(void **state)
-{
-    server_rig_done(*state);
-    free(*state);
-    return 0;
-}
-
-static void expect_header(const http_response *r, const char *name, const char *value)
-{
-    char buf[256];
-    const char *found = http_header(r, name, buf, sizeof buf);
-    if (!found) {
-        fail_msg("no header %s in\n%s", name, r->head);
-    }
-    assert_string_equal(found, value);
-}
-
 /* The answer is an error of the OpenAI API's shape; `param` may be NULL. */
 static void expect_error(const http_response *r, int status, const char *param)
 {
     if (r->status != status) {
         fail_msg("status %d, wanted %d: %s", r->status, status, r->body);
     }
-    expect_header(r, "Content-Type", "application/json");
+    http_expect_header(r, "Content-Type", "application/json");
     json_t *json = json_loadb(r->body, r->n_body, 0, NULL);
     const json_t *error = json_object_get(json, "error");
     assert_true(json_is_string(json_object_get(error, "message")));
@@ -108,7 +74,7 @@ static void test_G5_10_response_formats(void **state)
         snprintf(json, sizeof json, "{\"input\":\"frames=8\"%s}", good[i].field);
         http_post_json(rig->port, SPEECH, json, &r);
         assert_int_equal(r.status, 200);
-        expect_header(&r, "Content-Type", good[i].type);
+        http_expect_header(&r, "Content-Type", good[i].type);
         assert_true(r.n_body > good[i].n);
         assert_memory_equal(r.body, good[i].magic, good[i].n);
         http_response_done(&r);
@@ -182,8 +148,8 @@ static void test_what_other_clients_add_is_ignored_aloud(void **state)
             "\"instructions\":\"\",\"lang_code\":\"a\",\"volume multiplier\":1,\"seed\":12}",
             &r);
     assert_int_equal(r.status, 200);
-    expect_header(&r, "X-Ignored-Fields", "lang_code");
-    expect_header(&r, "X-Seed", "12");
+    http_expect_header(&r, "X-Ignored-Fields", "lang_code");
+    http_expect_header(&r, "X-Seed", "12");
     http_response_done(&r);
 }
 
@@ -199,7 +165,7 @@ static void test_events_carry_the_same_sound(void **state)
             "frames=3\",\"response_format\":\"wav\",\"seed\":2,\"stream_format\":"
             "\"sse\"}",
             &events);
-    expect_header(&events, "Content-Type", "text/event-stream");
+    http_expect_header(&events, "Content-Type", "text/event-stream");
     unsigned char *sound = malloc(events.n_body);
     size_t n = 0;
     const char *at = events.body;
@@ -252,7 +218,7 @@ static void test_G5_12_probes_of_clients(void **state)
     http_response_done(&r);
     http_ask(rig->port, "OPTIONS", "/v1/models", "Origin: http://localhost\r\n", NULL, 0, &r);
     assert_int_equal(r.status, 204);
-    expect_header(&r, "Allow", "GET, HEAD, OPTIONS");
+    http_expect_header(&r, "Allow", "GET, HEAD, OPTIONS");
     assert_null(strstr(r.head, "Access-Control"));
     http_response_done(&r);
 }
@@ -265,9 +231,9 @@ static void test_G5_12_head_and_the_page(void **state)
     char head[120];
     http_ask(rig->port, "GET", "/", "", NULL, 0, &r);
     assert_int_equal(r.status, 200);
-    expect_header(&r, "Content-Type", "text/html; charset=utf-8");
-    expect_header(&r, "X-Content-Type-Options", "nosniff");
-    expect_header(&r, "X-Frame-Options", "DENY");
+    http_expect_header(&r, "Content-Type", "text/html; charset=utf-8");
+    http_expect_header(&r, "X-Content-Type-Options", "nosniff");
+    http_expect_header(&r, "X-Frame-Options", "DENY");
     assert_non_null(http_header(&r, "Content-Security-Policy", head, sizeof head));
     assert_non_null(http_header(&r, "ETag", etag, sizeof etag));
     http_response_done(&r);
@@ -298,7 +264,7 @@ static void test_unknown_places_and_methods(void **state)
     }
     http_ask(rig->port, "GET", SPEECH, "", NULL, 0, &r);
     expect_error(&r, 405, NULL);
-    expect_header(&r, "Allow", "POST");
+    http_expect_header(&r, "Allow", "POST");
     http_response_done(&r);
     http_ask(rig->port, "DELETE", "/", "", NULL, 0, &r);
     expect_error(&r, 405, NULL);
@@ -332,8 +298,8 @@ static void test_cors_for_one_origin(void **state)
     server_rig_start(rig);
     http_ask(rig->port, "OPTIONS", SPEECH, "Origin: http://app.example\r\n", NULL, 0, &r);
     assert_int_equal(r.status, 204);
-    expect_header(&r, "Access-Control-Allow-Origin", "http://app.example");
-    expect_header(&r, "Access-Control-Allow-Methods", "POST");
+    http_expect_header(&r, "Access-Control-Allow-Origin", "http://app.example");
+    http_expect_header(&r, "Access-Control-Allow-Methods", "POST");
     http_response_done(&r);
     http_ask(rig->port, "GET", "/health", "Origin: http://app.example\r\n", NULL, 0, &r);
     assert_int_equal(r.status, 200);
@@ -665,28 +631,22 @@ static void generate(
     form_post(rig, "/generate", &f, ret);
 }
 
-static uint32_t le32(const char *p)
-{
-    const unsigned char *u = (const unsigned char *)p;
-    return u[0] | (uint32_t)u[1] << 8 | (uint32_t)u[2] << 16 | (uint32_t)u[3] << 24;
-}
-
 static void test_generate_one_shot_is_a_wav_of_floats(void **state)
 {
     const server_rig *rig = *state;
     http_response r;
     generate(rig, "frames=2", NULL, &r);
     assert_int_equal(r.status, 200);
-    expect_header(&r, "Content-Type", "audio/wav");
-    expect_header(&r, "Content-Disposition", "attachment; filename=\"generated_audio.wav\"");
+    http_expect_header(&r, "Content-Type", "audio/wav");
+    http_expect_header(&r, "Content-Disposition", "attachment; filename=\"generated_audio.wav\"");
     assert_false(r.is_chunked);
     char buf[64];
     assert_non_null(http_header(&r, "X-Request-Start", buf, sizeof buf));
     assert_int_equal(r.n_body, 44 + 4 * 2 * FAKE_FRAME);
-    assert_int_equal(le32(r.body + 4), r.n_body - 8);
+    assert_int_equal(http_le32(r.body + 4), r.n_body - 8);
     assert_int_equal(r.body[20], 3);
-    assert_int_equal(le32(r.body + 24), FAKE_RATE);
-    assert_int_equal(le32(r.body + 40), r.n_body - 44);
+    assert_int_equal(http_le32(r.body + 24), FAKE_RATE);
+    assert_int_equal(http_le32(r.body + 40), r.n_body - 44);
     float sample = 0;
     memcpy(&sample, r.body + 44 + 4 * 11, 4);
     assert_true(sample > 0.49f && sample < 0.51f); /* a quarter of the way round 1 kHz */
@@ -701,7 +661,7 @@ static void test_generate_streams(void **state)
     assert_int_equal(r.status, 200);
     assert_false(r.is_chunked);
     assert_int_equal(r.body[20], 1);
-    assert_int_equal(le32(r.body + 40), 2 * 2 * FAKE_FRAME);
+    assert_int_equal(http_le32(r.body + 40), 2 * 2 * FAKE_FRAME);
     http_response_done(&r);
     generate(rig, "frames=2", "{\"stream\":true,\"realtime\":true}", &r);
     assert_true(r.is_chunked && r.is_complete);
@@ -711,10 +671,10 @@ static void test_generate_streams(void **state)
             "{\"stream\":true,\"chunked\":true,\"output_format\":\"PCM16\",\"low_latency\":true}",
             &r);
     assert_true(r.is_chunked && r.is_complete);
-    expect_header(&r, "Content-Type", "audio/L16; rate=44100; channels=1");
-    expect_header(&r, "X-Audio-Sample-Rate", "44100");
-    expect_header(&r, "X-Audio-Channels", "1");
-    expect_header(&r, "X-Audio-Encoding", "pcm_s16le");
+    http_expect_header(&r, "Content-Type", "audio/L16; rate=44100; channels=1");
+    http_expect_header(&r, "X-Audio-Sample-Rate", "44100");
+    http_expect_header(&r, "X-Audio-Channels", "1");
+    http_expect_header(&r, "X-Audio-Encoding", "pcm_s16le");
     assert_int_equal(r.n_body, 2 * 2 * FAKE_FRAME);
     http_response_done(&r);
     generate(rig, "frames=2", "{\"segment_sentences\":true,\"output_format\":\"s16le\"}", &r);
@@ -799,6 +759,19 @@ static void test_generate_with_a_reference_and_its_aliases(void **state)
 
 /* ---- bodies and limits ---- */
 
+/* `head`, n letters, `tail`; free() it. */
+static char *make_text(const char *head, size_t n, const char *tail)
+{
+    size_t n_head = strlen(head);
+    size_t n_all = n_head + n + strlen(tail) + 1;
+    char *text = calloc(1, n_all);
+    assert_non_null(text);
+    snprintf(text, n_all, "%s", head);
+    memset(text + n_head, 'x', n);
+    snprintf(text + n_head + n, n_all - n_head - n, "%s", tail);
+    return text;
+}
+
 static void test_G5_15_too_large_is_413_before_it_is_sent(void **state)
 {
     const server_rig *rig = *state;
@@ -827,10 +800,7 @@ static void test_G5_15_endless_chunks_are_cut(void **state)
     http_response r;
     int fd = http_connect(rig->port, 0);
     assert_true(http_send(fd, head, sizeof head - 1));
-    char *chunk = calloc(1, 65536 + 16);
-    memcpy(chunk, "10000\r\n", 7);
-    memset(chunk + 7, 'x', 65536);
-    memcpy(chunk + 7 + 65536, "\r\n", 2);
+    char *chunk = make_text("10000\r\n", 65536, "\r\n");
     bool is_open = true;
     for (int i = 0; i < 16384 && is_open; i++) { /* a gigabyte */
         is_open = http_send(fd, chunk, 65536 + 9);
@@ -845,9 +815,7 @@ static void test_G5_15_endless_chunks_are_cut(void **state)
     assert_true(sl__process_rss().anon_bytes < before + (UINT64_C(16) << 20));
     /* One that is only a little too large is told why. */
     size_t n = 600000;
-    char *json = malloc(n + 64);
-    memset(json, 'x', n);
-    memcpy(json, "{\"input\":\"", 10);
+    char *json = make_text("{\"input\":\"", n - 10, "");
     fd = http_connect(rig->port, 0);
     assert_true(http_send(fd, head, sizeof head - 1));
     char line[16];
@@ -899,10 +867,7 @@ static void test_G5_15_types_and_long_texts(void **state)
     expect_error(&r, 415, NULL);
     http_response_done(&r);
     size_t n = 65537;
-    char *json = malloc(n + 64);
-    memcpy(json, "{\"input\":\"", 10);
-    memset(json + 10, 'x', n);
-    memcpy(json + 10 + n, "\"}", 3);
+    char *json = make_text("{\"input\":\"", n, "\"}");
     http_post_json(rig->port, SPEECH, json, &r);
     expect_error(&r, 413, "input");
     http_response_done(&r);
@@ -1091,8 +1056,8 @@ static void test_a_model_that_does_not_open(void **state)
     http_response_done(&r);
 }
 
-#define STARTED(f)  cmocka_unit_test_setup_teardown(f, start, stop)
-#define PREPARED(f) cmocka_unit_test_setup_teardown(f, prepare, stop)
+#define STARTED(f)  cmocka_unit_test_setup_teardown(f, server_rig_prepare_started, server_rig_finish)
+#define PREPARED(f) cmocka_unit_test_setup_teardown(f, server_rig_prepare, server_rig_finish)
 
 int main(void)
 {

@@ -44,13 +44,6 @@ static int start_demo(void **state)
     return 0;
 }
 
-static int stop(void **state)
-{
-    server_rig_done(*state);
-    free(*state);
-    return 0;
-}
-
 /* The sound of a request as WAV or samples; free() it. */
 static char *speak(const server_rig *rig, const char *json, size_t *ret_n)
 {
@@ -157,21 +150,21 @@ static void test_G4_28_a_seed_is_one_sound_in_every_mode(void **state)
     start_tiny(&again);
     for (int level = 1; level <= 3; level++) {
         char path[32];
-        size_t n_again = 0;
-        size_t n_here = 0;
+        size_t n_a = 0;
+        size_t n_b = 0;
         snprintf(path, sizeof path, "/sleep?level=%d", level);
         http_ask(rig->port, "POST", path, "", "", 0, &r);
         assert_int_equal(r.status, 200);
         http_response_done(&r);
         static const char ask[] =
                 "{\"input\":\"Hello.\",\"response_format\":\"wav\",\"seed\":7,\"max_frames\":8}";
-        char *here = speak(rig, ask, &n_here);
-        char *there = speak(again, ask, &n_again);
-        expect_same(here, n_here, there, n_again, true);
+        char *here = speak(rig, ask, &n_a);
+        char *there = speak(again, ask, &n_b);
+        expect_same(here, n_a, there, n_b, true);
         free(here);
         free(there);
     }
-    stop(&again);
+    server_rig_finish(&again);
 }
 
 static void test_G4_30_prompts_that_look_alike_are_told_apart(void **state)
@@ -209,7 +202,7 @@ static void test_G4_30_prompts_that_look_alike_are_told_apart(void **state)
             other->opts.voice_dir = rig->dir;
             server_rig_start(other);
             first[k] = speak(other, json[k], &n[k]);
-            stop(&fresh);
+            server_rig_finish(&fresh);
         }
         for (int k = 0; k < 2; k++) {
             size_t n_now = 0;
@@ -238,29 +231,15 @@ static void test_G4_30_prompts_that_look_alike_are_told_apart(void **state)
     free(new);
 }
 
-typedef struct asker {
-    sl__thread thread;
-    uint16_t port;
-    char json[240];
-    http_response response;
-} asker;
-
-static void ask(void *ud)
-{
-    asker *a = ud;
-    http_post_json(a->port, SPEECH, a->json, &a->response);
-}
-
 static void test_G5_16_six_at_once_are_as_one_after_the_other(void **state)
 {
     enum {
         N = 6
     };
     const server_rig *rig = *state;
-    asker *askers = calloc(N, sizeof *askers);
+    http_asker *askers = calloc(N, sizeof *askers);
     char *alone[N];
     size_t n[N];
-    sl_error err;
     save_voice(rig, "v0", "abc", 20, 0);
     save_voice(rig, "v1", "cde", 30, 1);
     for (unsigned i = 0; i < N; i++) {
@@ -269,14 +248,13 @@ static void test_G5_16_six_at_once_are_as_one_after_the_other(void **state)
                 "\"max_frames\":6,\"stream\":%s%s}",
                 i, i < 3 ? "wav" : "flac", i, i % 2 ? "true" : "false",
                 i % 3 == 0 ? "" : (i % 3 == 1 ? ",\"voice\":\"v0\"" : ",\"voice\":\"v1\""));
-        askers[i].port = rig->port;
         alone[i] = speak(rig, askers[i].json, &n[i]);
     }
     for (unsigned i = 0; i < N; i++) {
-        assert_ok(sl__thread_start(&askers[i].thread, "asker", ask, &askers[i], &err), &err);
+        http_asker_start(&askers[i], rig->port, SPEECH);
     }
     for (unsigned i = 0; i < N; i++) {
-        sl__thread_join(&askers[i].thread);
+        http_asker_join(&askers[i]);
         assert_int_equal(askers[i].response.status, 200);
         expect_same(alone[i], n[i], askers[i].response.body, askers[i].response.n_body, true);
         http_response_done(&askers[i].response);
@@ -407,21 +385,22 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test_setup_teardown(
-                    test_G4_04_same_request_same_sound_whatever_came_between, start_tiny, stop),
+                    test_G4_04_same_request_same_sound_whatever_came_between, start_tiny,
+                    server_rig_finish),
             cmocka_unit_test_setup_teardown(
-                    test_G4_28_a_seed_is_one_sound_in_every_mode, start_tiny, stop),
+                    test_G4_28_a_seed_is_one_sound_in_every_mode, start_tiny, server_rig_finish),
+            cmocka_unit_test_setup_teardown(test_G4_30_prompts_that_look_alike_are_told_apart,
+                    start_tiny, server_rig_finish),
+            cmocka_unit_test_setup_teardown(test_G5_16_six_at_once_are_as_one_after_the_other,
+                    start_tiny, server_rig_finish),
             cmocka_unit_test_setup_teardown(
-                    test_G4_30_prompts_that_look_alike_are_told_apart, start_tiny, stop),
+                    test_G5_03_a_cancelled_request_leaves_no_trace, start_tiny, server_rig_finish),
             cmocka_unit_test_setup_teardown(
-                    test_G5_16_six_at_once_are_as_one_after_the_other, start_tiny, stop),
+                    test_bad_texts_are_errors_before_any_sound, start_tiny, server_rig_finish),
             cmocka_unit_test_setup_teardown(
-                    test_G5_03_a_cancelled_request_leaves_no_trace, start_tiny, stop),
-            cmocka_unit_test_setup_teardown(
-                    test_bad_texts_are_errors_before_any_sound, start_tiny, stop),
-            cmocka_unit_test_setup_teardown(
-                    test_G4_01_a_sentence_is_never_one_frame, start_demo, stop),
-            cmocka_unit_test_setup_teardown(
-                    test_G4_06_long_text_keeps_its_level_and_its_length, start_demo, stop),
+                    test_G4_01_a_sentence_is_never_one_frame, start_demo, server_rig_finish),
+            cmocka_unit_test_setup_teardown(test_G4_06_long_text_keeps_its_level_and_its_length,
+                    start_demo, server_rig_finish),
     };
     return cmocka_run_group_tests_name("serve_model", tests, NULL, NULL);
 }

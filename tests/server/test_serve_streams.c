@@ -15,44 +15,6 @@
 #define SPEECH "/v1/audio/speech"
 #define MS     UINT64_C(1000000)
 
-static int start(void **state)
-{
-    server_rig *rig = calloc(1, sizeof *rig);
-    server_rig_init(rig);
-    server_rig_start(rig);
-    *state = rig;
-    return 0;
-}
-
-static int prepare(void **state)
-{
-    server_rig *rig = calloc(1, sizeof *rig);
-    server_rig_init(rig);
-    *state = rig;
-    return 0;
-}
-
-static int stop(void **state)
-{
-    server_rig_done(*state);
-    free(*state);
-    return 0;
-}
-
-static uint32_t le32(const char *p)
-{
-    const unsigned char *u = (const unsigned char *)p;
-    return u[0] | (uint32_t)u[1] << 8 | (uint32_t)u[2] << 16 | (uint32_t)u[3] << 24;
-}
-
-static void expect_header(const http_response *r, const char *name, const char *value)
-{
-    char buf[256];
-    const char *found = http_header(r, name, buf, sizeof buf);
-    assert_non_null(found);
-    assert_string_equal(found, value);
-}
-
 static void test_G5_01_wav_sizes_streamed_and_whole(void **state)
 {
     const server_rig *rig = *state;
@@ -64,7 +26,7 @@ static void test_G5_01_wav_sizes_streamed_and_whole(void **state)
     assert_true(r.is_chunked && r.is_complete);
     assert_null(http_header(&r, "Content-Length", buf, sizeof buf));
     assert_memory_equal(r.body, "RIFF\xff\xff\xff\xffWAVE", 12);
-    assert_int_equal(le32(r.body + 40), UINT32_MAX);
+    assert_int_equal(http_le32(r.body + 40), UINT32_MAX);
     assert_int_equal(r.n_body, 44 + 2 * 3 * FAKE_FRAME);
     char *samples = malloc(r.n_body);
     size_t n = r.n_body;
@@ -78,8 +40,8 @@ static void test_G5_01_wav_sizes_streamed_and_whole(void **state)
     assert_int_equal(r.status, 200);
     assert_false(r.is_chunked);
     assert_int_equal(r.n_body, n);
-    assert_int_equal(le32(r.body + 4), n - 8);
-    assert_int_equal(le32(r.body + 40), n - 44);
+    assert_int_equal(http_le32(r.body + 4), n - 8);
+    assert_int_equal(http_le32(r.body + 40), n - 44);
     assert_memory_equal(r.body + 44, samples + 44, n - 44);
     free(samples);
     http_response_done(&r);
@@ -213,26 +175,6 @@ static void test_G5_05_slow_reader_gets_everything(void **state)
     close(fd);
 }
 
-typedef struct asker {
-    sl__thread thread;
-    uint16_t port;
-    char json[200];
-    http_response response;
-} asker;
-
-static void ask(void *ud)
-{
-    asker *a = ud;
-    http_post_json(a->port, SPEECH, a->json, &a->response);
-}
-
-static void begin_asker(asker *a, uint16_t port)
-{
-    sl_error err;
-    a->port = port;
-    assert_ok(sl__thread_start(&a->thread, "asker", ask, a, &err), &err);
-}
-
 /* 16-bit samples of a noise, as the server makes them. */
 static void expect_noise(const http_response *r, size_t offset, uint64_t seed, size_t n)
 {
@@ -247,16 +189,16 @@ static void expect_noise(const http_response *r, size_t offset, uint64_t seed, s
 static void test_G5_16_a_burst_is_served_in_order_and_right(void **state)
 {
     const server_rig *rig = *state;
-    asker *askers = calloc(6, sizeof *askers);
+    http_asker *askers = calloc(6, sizeof *askers);
     for (unsigned i = 0; i < 6; i++) {
         snprintf(askers[i].json, sizeof askers[i].json,
                 "{\"input\":\"noise frames=5 delay_ms=2\",\"response_format\":\"wav\",\"seed\":%u,"
                 "\"stream\":%s}",
                 i, i % 2 ? "true" : "false");
-        begin_asker(&askers[i], rig->port);
+        http_asker_start(&askers[i], rig->port, SPEECH);
     }
     for (unsigned i = 0; i < 6; i++) {
-        sl__thread_join(&askers[i].thread);
+        http_asker_join(&askers[i]);
         assert_int_equal(askers[i].response.status, 200);
         assert_true(askers[i].response.is_complete);
         expect_noise(&askers[i].response, 44, i, 5 * FAKE_FRAME);
@@ -277,21 +219,21 @@ static void test_G5_16_beyond_the_limit_is_429(void **state)
     int holder = http_begin_json(rig->port, SPEECH,
             "{\"input\":\"frames=4 delay_ms=250\",\"response_format\":\"pcm\"}", 0);
     server_rig_wait(&rig->fake.n_speaks, 1);
-    asker *askers = calloc(N, sizeof *askers);
+    http_asker *askers = calloc(N, sizeof *askers);
     for (unsigned i = 0; i < N; i++) {
         snprintf(askers[i].json, sizeof askers[i].json,
                 "{\"input\":\"frames=1\",\"response_format\":\"pcm\"}");
-        begin_asker(&askers[i], rig->port);
+        http_asker_start(&askers[i], rig->port, SPEECH);
     }
     int n_good = 0;
     int n_busy = 0;
     for (unsigned i = 0; i < N; i++) {
         http_response *r = &askers[i].response;
-        sl__thread_join(&askers[i].thread);
+        http_asker_join(&askers[i]);
         n_good += r->status == 200;
         if (r->status == 429) {
             n_busy++;
-            expect_header(r, "Retry-After", "1");
+            http_expect_header(r, "Retry-After", "1");
             assert_non_null(strstr(r->body, "\"type\":\"rate_limit_error\""));
         }
         http_response_done(r);
@@ -334,7 +276,7 @@ static void test_G5_16_waiting_too_long_is_503(void **state)
     http_response r;
     http_post_json(rig->port, SPEECH, "{\"input\":\"frames=1\"}", &r);
     assert_int_equal(r.status, 503);
-    expect_header(&r, "Retry-After", "1");
+    http_expect_header(&r, "Retry-After", "1");
     http_response_done(&r);
     http_read_response(holder, &r);
     assert_true(r.is_complete); /* it was running, so it has its time */
@@ -412,8 +354,8 @@ static void test_G5_08_pcm_is_24_kHz(void **state)
     /* 21.53 frames are a second. */
     http_post_json(rig->port, SPEECH, "{\"input\":\"frames=22\",\"response_format\":\"pcm\"}", &r);
     assert_int_equal(r.status, 200);
-    expect_header(&r, "Content-Type", "audio/pcm");
-    expect_header(&r, "X-Audio-Sample-Rate", "24000");
+    http_expect_header(&r, "Content-Type", "audio/pcm");
+    http_expect_header(&r, "X-Audio-Sample-Rate", "24000");
     size_t n = r.n_body / 2;
     size_t want = (size_t)22 * FAKE_FRAME * 24000 / FAKE_RATE;
     assert_in_range(n, want - 1, want + 1);
@@ -445,7 +387,7 @@ static void test_G5_13_error_before_the_first_byte(void **state)
     http_post_json(rig->port, SPEECH, "{\"input\":\"frames=9 fail=0\"}", &r);
     assert_int_equal(r.status, 503);
     assert_true(r.is_complete);
-    expect_header(&r, "Content-Type", "application/json");
+    http_expect_header(&r, "Content-Type", "application/json");
     assert_non_null(strstr(r.body, "\"type\":\"server_error\""));
     http_response_done(&r);
 }
@@ -507,21 +449,23 @@ static void test_G5_19_others_do_not_touch_a_running_stream(void **state)
     rig->opts.sleep.after_ns[1] = 30 * MS;
     rig->opts.sleep.after_ns[2] = 60 * MS;
     server_rig_start(rig);
-    asker a = {.json = "{\"input\":\"noise frames=40 delay_ms=10\",\"response_format\":\"wav\","
-                       "\"seed\":3}"};
-    begin_asker(&a, rig->port);
+    http_asker a = {
+            .json = "{\"input\":\"noise frames=40 delay_ms=10\",\"response_format\":\"wav\","
+                    "\"seed\":3}"};
+    http_asker_start(&a, rig->port, SPEECH);
     server_rig_wait(&rig->fake.n_frames, 3);
     int n_sleeps = atomic_load(&rig->fake.n_sleeps);
     http_response r;
     /* Sleep waits for its turn, another model and another voice for theirs. */
-    asker b = {.json = "{\"model\":\"another\",\"input\":\"noise frames=2\",\"response_format\":"
-                       "\"wav\",\"seed\":8}"};
-    begin_asker(&b, rig->port);
+    http_asker b = {
+            .json = "{\"model\":\"another\",\"input\":\"noise frames=2\",\"response_format\":"
+                    "\"wav\",\"seed\":8}"};
+    http_asker_start(&b, rig->port, SPEECH);
     http_ask(rig->port, "POST", "/sleep?level=2", "", "", 0, &r);
     assert_int_equal(r.status, 200);
     http_response_done(&r);
-    sl__thread_join(&a.thread);
-    sl__thread_join(&b.thread);
+    http_asker_join(&a);
+    http_asker_join(&b);
     assert_true(a.response.is_complete);
     expect_noise(&a.response, 44, 3, 40 * FAKE_FRAME);
     expect_noise(&b.response, 44, 8, 2 * FAKE_FRAME);
@@ -555,33 +499,30 @@ static void test_idle_server_goes_to_sleep_and_wakes(void **state)
     http_response_done(&r);
 }
 
+#define STARTED(f)  cmocka_unit_test_setup_teardown(f, server_rig_prepare_started, server_rig_finish)
+#define PREPARED(f) cmocka_unit_test_setup_teardown(f, server_rig_prepare, server_rig_finish)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test_setup_teardown(test_G5_01_wav_sizes_streamed_and_whole, start, stop),
-            cmocka_unit_test_setup_teardown(
-                    test_G5_02_one_container_and_nothing_behind_it, start, stop),
-            cmocka_unit_test_setup_teardown(
-                    test_G5_03_client_goes_away_at_every_phase, start, stop),
-            cmocka_unit_test_setup_teardown(test_G5_05_client_that_does_not_read, prepare, stop),
-            cmocka_unit_test_setup_teardown(test_G5_05_slow_reader_gets_everything, prepare, stop),
+            STARTED(test_G5_01_wav_sizes_streamed_and_whole),
+            STARTED(test_G5_02_one_container_and_nothing_behind_it),
+            STARTED(test_G5_03_client_goes_away_at_every_phase),
+            PREPARED(test_G5_05_client_that_does_not_read),
+            PREPARED(test_G5_05_slow_reader_gets_everything),
             cmocka_unit_test(test_G5_07_stop_with_streams),
-            cmocka_unit_test_setup_teardown(test_G5_07_stop_lets_a_short_stream_end, start, stop),
-            cmocka_unit_test_setup_teardown(test_G5_07_stop_while_loading, prepare, stop),
-            cmocka_unit_test_setup_teardown(test_G5_08_pcm_is_24_kHz, start, stop),
-            cmocka_unit_test_setup_teardown(test_G5_13_error_before_the_first_byte, start, stop),
-            cmocka_unit_test_setup_teardown(test_G5_13_error_in_the_middle, start, stop),
-            cmocka_unit_test_setup_teardown(
-                    test_G5_16_a_burst_is_served_in_order_and_right, start, stop),
-            cmocka_unit_test_setup_teardown(test_G5_16_beyond_the_limit_is_429, prepare, stop),
-            cmocka_unit_test_setup_teardown(
-                    test_G5_16_cancelled_in_the_queue_never_starts, start, stop),
-            cmocka_unit_test_setup_teardown(test_G5_16_waiting_too_long_is_503, prepare, stop),
-            cmocka_unit_test_setup_teardown(test_G5_18_a_chunk_a_frame, start, stop),
-            cmocka_unit_test_setup_teardown(
-                    test_G5_19_others_do_not_touch_a_running_stream, prepare, stop),
-            cmocka_unit_test_setup_teardown(
-                    test_idle_server_goes_to_sleep_and_wakes, prepare, stop),
+            STARTED(test_G5_07_stop_lets_a_short_stream_end),
+            PREPARED(test_G5_07_stop_while_loading),
+            STARTED(test_G5_08_pcm_is_24_kHz),
+            STARTED(test_G5_13_error_before_the_first_byte),
+            STARTED(test_G5_13_error_in_the_middle),
+            STARTED(test_G5_16_a_burst_is_served_in_order_and_right),
+            PREPARED(test_G5_16_beyond_the_limit_is_429),
+            STARTED(test_G5_16_cancelled_in_the_queue_never_starts),
+            PREPARED(test_G5_16_waiting_too_long_is_503),
+            STARTED(test_G5_18_a_chunk_a_frame),
+            PREPARED(test_G5_19_others_do_not_touch_a_running_stream),
+            PREPARED(test_idle_server_goes_to_sleep_and_wakes),
     };
     return cmocka_run_group_tests_name("serve_streams", tests, NULL, NULL);
 }
