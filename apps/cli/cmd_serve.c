@@ -288,6 +288,8 @@ static int prepare(serving *s, sl_error *reterr)
         return sl__fail_nomem(reterr, strlen(opts->engine.model), "a name");
     }
     s2_engine_opts engine = engine_options_get(&opts->engine, s->line, to->log);
+    /* What is to stay on its device may as well come at once. */
+    engine.expects_speech = engine.place.policy == SL_POLICY_KEEP;
     r = engine_state_create(&engine, &s->engine, reterr);
     to->voice_dir = s->voice_dir;
     to->api_key = s->api_key;

@@ -243,7 +243,7 @@ static bool take_voice(const app *a, const multipart *form, const params *p, job
     return app_take_voice(a, copy, n_copy, j, answer);
 }
 
-static bool take_reference(const multipart *form, job *j, reply *answer)
+static bool take_reference(app *a, const multipart *form, job *j, reply *answer)
 {
     static const char *const file_names[] = {
             "reference", "reference_audio", "prompt_audio", "ref_audio", NULL};
@@ -262,10 +262,14 @@ static bool take_reference(const multipart *form, job *j, reply *answer)
     }
     j->voice.text = sl__strndup(text->data, text->n);
     j->has_recording = true;
-    return j->voice.text && app_take_sound(file->data, file->n, j, answer);
+    if (!j->voice.text) {
+        api_fail_text(answer, 503, "out of memory");
+        return false;
+    }
+    return app_take_sound(a, app_copy_sound(file->data, file->n, answer), file->n, j, answer);
 }
 
-static bool fill_job(const app *a, const multipart *form, const params *p, job *j, reply *answer)
+static bool fill_job(app *a, const multipart *form, const params *p, job *j, reply *answer)
 {
     static const char *const text_names[] = {"text", NULL};
     const multipart_part *text = multipart_find(form, text_names);
@@ -274,7 +278,7 @@ static bool fill_job(const app *a, const multipart *form, const params *p, job *
         return false;
     }
     return app_take_text(a, text->data, text->n, "text", j, answer) &&
-           apply_params(a, p, &j->speech, answer) && take_reference(form, j, answer) &&
+           apply_params(a, p, &j->speech, answer) && take_reference(a, form, j, answer) &&
            (j->has_recording || take_voice(a, form, p, j, answer));
 }
 

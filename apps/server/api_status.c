@@ -36,10 +36,8 @@ static void put_queue(app *a, sl__json *json)
 /* Wanted and actual place of each unit: compute never moves without a word. */
 static void put_placement(app *a, sl__json *json)
 {
-    speaker_status status = {0};
-    if (worker_get_state(a->worker) == WORKER_READY) {
-        a->opts.engine.ops->status(a->opts.engine.ud, &status);
-    }
+    speaker_status status;
+    worker_get_status(a->worker, &status);
     sl__json_key(json, "placement");
     sl__json_array(json);
     for (size_t i = 0; i < status.n_units; i++) {
@@ -106,11 +104,11 @@ void api_health(app *a, const http_request *request, reply *answer)
 
 static void put_unit_metrics(app *a, metrics_text *text)
 {
-    speaker_status status = {0};
-    if (worker_get_state(a->worker) != WORKER_READY) {
+    speaker_status status;
+    worker_get_status(a->worker, &status);
+    if (status.n_units + status.n_places == 0) {
         return;
     }
-    a->opts.engine.ops->status(a->opts.engine.ud, &status);
     metrics_put(text, "# HELP sluice_unit_resident 1 while the unit is on its device.\n"
                       "# TYPE sluice_unit_resident gauge\n");
     for (size_t i = 0; i < status.n_units; i++) {
@@ -174,9 +172,7 @@ static void write_residency(app *a, sl__json *json)
     sl__json_cstr(json, worker_activity(a->worker));
     sl__json_key(json, "frames_total");
     sl__json_u64(json, atomic_load(&a->metrics.n_frames));
-    if (worker_get_state(a->worker) == WORKER_READY) {
-        a->opts.engine.ops->describe(a->opts.engine.ud, json);
-    }
+    (void)worker_describe(a->worker, json);
     sl__json_end(json);
 }
 

@@ -13,6 +13,8 @@
 #include "multipart.h"
 #include "speech.h"
 
+#define HELD_UPLOADS 4u /* of the largest size, that may wait at a time */
+
 /* Voices that clients of the OpenAI API name without anybody having made them here. */
 static const char *const usual_names[] = {"alloy", "ash", "ballad", "cedar", "coral", "default",
         "echo", "fable", "marin", "nova", "onyx", "sage", "shimmer", "verse", NULL};
@@ -157,18 +159,35 @@ static bool has_sound(size_t n, reply *answer)
     return n > 0;
 }
 
-bool app_take_sound(const char *bytes, size_t n, job *j, reply *answer)
+unsigned char *app_copy_sound(const char *bytes, size_t n, reply *answer)
 {
-    j->voice.sound = sl__alloc(n + 1, 1);
-    if (!j->voice.sound) {
-        return fail_memory(answer);
+    unsigned char *sound = sl__alloc(n + 1, 1);
+    if (sound) {
+        memcpy(sound, bytes, n);
+    } else {
+        fail_memory(answer);
     }
-    memcpy(j->voice.sound, bytes, n);
+    return sound;
+}
+
+bool app_take_sound(app *a, unsigned char *sound, size_t n, job *j, reply *answer)
+{
+    size_t most = HELD_UPLOADS * a->opts.limits.body_bytes;
+    if (!sound) {
+        return false;
+    }
+    j->voice.sound = sound;
     j->voice.n_sound = n;
+    j->voice.n_held = &a->n_held;
+    if (atomic_fetch_add(&a->n_held, n) + n > most) {
+        reply_add_header(answer, "Retry-After", "1");
+        api_fail(answer, 503, NULL, "busy", "too many recordings wait already; try again later");
+        return false;
+    }
     return true;
 }
 
-static bool take_form(const http_request *request, job *j, reply *answer)
+static bool take_form(app *a, const http_request *request, job *j, reply *answer)
 {
     static const char *const name_names[] = {"name", "id", "voice", NULL};
     static const char *const text_names[] = {
@@ -191,23 +210,26 @@ static bool take_form(const http_request *request, job *j, reply *answer)
     j->voice.may_replace = replace && replace->n == 4 && memcmp(replace->data, "true", 4) == 0;
     return take_name(name ? name->data : NULL, name ? name->n : 0, j, answer) &&
            take_transcript(text ? text->data : NULL, text ? text->n : 0, j, answer) &&
-           has_sound(file ? file->n : 0, answer) && app_take_sound(file->data, file->n, j, answer);
+           has_sound(file ? file->n : 0, answer) &&
+           app_take_sound(a, app_copy_sound(file->data, file->n, answer), file->n, j, answer);
 }
 
-static bool decode_sound(const char *text, size_t n, job *j, reply *answer)
+static bool decode_sound(app *a, const char *text, size_t n, job *j, reply *answer)
 {
-    j->voice.sound = sl__alloc(n / 4 + 1, 3);
-    if (!j->voice.sound) {
+    size_t n_sound = 0;
+    unsigned char *sound = sl__alloc(n / 4 + 1, 3);
+    if (!sound) {
         return fail_memory(answer);
     }
-    if (!base64_decode(text, n, j->voice.sound, &j->voice.n_sound)) {
+    if (!base64_decode(text, n, sound, &n_sound)) {
+        sl__free(sound);
         api_fail(answer, 400, "file", "invalid_base64", "file is not base64");
         return false;
     }
-    return has_sound(j->voice.n_sound, answer);
+    return app_take_sound(a, sound, n_sound, j, answer) && has_sound(n_sound, answer);
 }
 
-static bool take_json(const http_request *request, job *j, reply *answer)
+static bool take_json(app *a, const http_request *request, job *j, reply *answer)
 {
     const char *name = NULL;
     const char *text = NULL;
@@ -221,7 +243,7 @@ static bool take_json(const http_request *request, job *j, reply *answer)
                  api_json_string(object, "file", &sound, &n_sound, answer) &&
                  api_json_bool(object, "overwrite", &j->voice.may_replace, answer) &&
                  take_name(name, n_name, j, answer) && take_transcript(text, n_text, j, answer) &&
-                 decode_sound(sound, n_sound, j, answer);
+                 decode_sound(a, sound, n_sound, j, answer);
     api_json_free(object);
     return is_ok;
 }
@@ -258,7 +280,7 @@ void api_voices_add(app *a, const http_request *request, reply *answer)
         fail_memory(answer);
         return;
     }
-    bool is_ok = is_json ? take_json(request, j, answer) : take_form(request, j, answer);
+    bool is_ok = is_json ? take_json(a, request, j, answer) : take_form(a, request, j, answer);
     if (is_ok && check_room(a, j, answer)) {
         app_submit(a, j);
     } else {

@@ -19,6 +19,7 @@ typedef struct app {
     feed *feed;
     http *http;           /* for the thread that opened alone */
     atomic_size_t n_open; /* requests in work */
+    atomic_size_t n_held; /* bytes of recordings that wait */
     atomic_bool is_stopping;
     atomic_uint_fast64_t next_id;
     uint64_t begin_ns;
@@ -47,7 +48,11 @@ bool app_take_text(
 /* Loads the voice of a name into the job; false after an answer. NULL is the default voice. */
 bool app_take_voice(const app *a, const char *name, size_t n, job *j, reply *answer);
 
-bool app_take_sound(const char *bytes, size_t n, job *j, reply *answer);
+/* Hands a recording to the job; false after an answer, also when too many wait already. Takes `sound` over. */
+bool app_take_sound(app *a, unsigned char *sound, size_t n, job *j, reply *answer);
+
+/* A copy of n bytes for it; NULL after an answer. */
+unsigned char *app_copy_sound(const char *bytes, size_t n, reply *answer);
 
 /* Answers the waiting jobs that came before `before_ns` with an error; server.c. */
 void app_expire(app *a, uint64_t before_ns, const sl_error *err);

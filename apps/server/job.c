@@ -20,6 +20,9 @@ void job_free(job **j)
         sl__free((*j)->speech.text);
         s2_voice_done(&(*j)->speech.voice);
         sl__free((*j)->voice.text);
+        if ((*j)->voice.n_held) {
+            atomic_fetch_sub((*j)->voice.n_held, (*j)->voice.n_sound);
+        }
         sl__free((*j)->voice.sound);
         reply_unref(&(*j)->answer);
         sl__free(*j);

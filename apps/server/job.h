@@ -5,6 +5,7 @@
 #ifndef SERVER_JOB_H
 #define SERVER_JOB_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,6 +60,8 @@ typedef struct job_voice {
     char *text;                             /* transcript */
     unsigned char *sound;                   /* bytes of an audio file */
     size_t n_sound;
+    atomic_size_t
+            *n_held; /* account of all recordings that wait; n_sound is taken off it at the end */
     bool may_replace;
 } job_voice;
 

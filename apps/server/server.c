@@ -71,6 +71,7 @@ int server_open(const server_opts *opts, server **ret_server, sl_error *reterr)
     atomic_init(&a->is_stopping, false);
     atomic_init(&a->next_id, 0);
     atomic_init(&a->n_open, 0);
+    atomic_init(&a->n_held, 0);
     int r = job_queue_create(opts->limits.n_waiting, &a->queue, reterr);
     if (r == 0) {
         r = feed_create(&a->feed, reterr);

@@ -2,8 +2,8 @@
  * What the server needs of an engine, as a table: the S2 engine (engine_state.h), or a made-up one in tests that is
  * slow, fast or fails on order.
  *
- * Threads: open, close, speak, make_voice, sleep and set_stop by the worker alone; describe by any thread at any
- * time between a successful open and close.
+ * Threads: open, close, speak, make_voice, sleep and set_stop by the worker alone; status and describe by any thread
+ * between a successful open and close, one at a time, also while the others work.
  */
 #ifndef SERVER_SPEAKER_H
 #define SERVER_SPEAKER_H

@@ -27,7 +27,10 @@ typedef struct run {
     sound_encoder *encoder; /* NULL for WAV of floats */
     uint64_t begin_ns;
     uint64_t n_samples;
-    size_t n_whole; /* bytes so far of a whole answer */
+    size_t n_whole;          /* bytes so far of a whole answer */
+    unsigned char *gathered; /* bytes of the current frame that are not sent yet */
+    size_t n_gathered;
+    size_t cap_gathered;
     uint32_t n_frames;
     bool has_head;
     sl_error err; /* of a callback; code 0 if none failed */
@@ -66,18 +69,23 @@ static int write_event(run *t, const void *bytes, size_t n, sl_error *reterr)
     return r < 0 ? gone(reterr) : SL_OK;
 }
 
-/* Takes the encoder's bytes. */
-static int take_bytes(void *ud, const void *bytes, size_t n, sl_error *reterr)
+/* Sends what a frame became: one chunk, or one event. */
+static int send_gathered(run *t, sl_error *reterr)
 {
-    run *t = ud;
-    const job *j = t->j;
+    int r = SL_OK;
     reply_patience patience = patience_of(t);
-    if (j->speech.framing == FRAMING_EVENTS) {
-        return write_event(t, bytes, n, reterr);
+    if (t->n_gathered > 0 && t->j->speech.framing == FRAMING_EVENTS) {
+        r = write_event(t, t->gathered, t->n_gathered, reterr);
+    } else if (t->n_gathered > 0) {
+        r = reply_write(t->j->answer, t->gathered, t->n_gathered, &patience);
+        r = r < 0 ? gone(reterr) : SL_OK;
     }
-    if (j->speech.framing == FRAMING_STREAM) {
-        return reply_write(j->answer, bytes, n, &patience) < 0 ? gone(reterr) : SL_OK;
-    }
+    t->n_gathered = 0;
+    return r;
+}
+
+static int append_whole(run *t, const void *bytes, size_t n, sl_error *reterr)
+{
     if (n > WHOLE_MOST - t->n_whole) {
         return sl__fail(reterr, SL_ELIMIT,
                 "the sound has more than %zu bytes, the most that are sent in one piece; ask for a "
@@ -85,11 +93,28 @@ static int take_bytes(void *ud, const void *bytes, size_t n, sl_error *reterr)
                 WHOLE_MOST);
     }
     t->n_whole += n;
-    int r = reply_append(j->answer, bytes, n);
+    int r = reply_append(t->j->answer, bytes, n);
     if (r == SL_ENOMEM) {
         return sl__fail_nomem(reterr, n, "the sound");
     }
     return r < 0 ? gone(reterr) : SL_OK;
+}
+
+/* Takes the encoder's bytes. */
+static int take_bytes(void *ud, const void *bytes, size_t n, sl_error *reterr)
+{
+    run *t = ud;
+    void *p = t->gathered;
+    if (t->j->speech.framing == FRAMING_WHOLE) {
+        return append_whole(t, bytes, n, reterr);
+    }
+    if (!sl__grow(&p, &t->cap_gathered, t->n_gathered + n, 1)) {
+        return sl__fail_nomem(reterr, n, "the sound");
+    }
+    t->gathered = p;
+    memcpy(t->gathered + t->n_gathered, bytes, n);
+    t->n_gathered += n;
+    return SL_OK;
 }
 
 static void add_sound_headers(const run *t, uint32_t rate)
@@ -168,6 +193,9 @@ static int take_samples(void *ud, const float *samples, size_t n)
         r = t->encoder ? sound_encoder_write(t->encoder, samples, n, &t->err)
                        : take_floats(t, samples, n, &t->err);
     }
+    if (r == 0) {
+        r = send_gathered(t, &t->err);
+    }
     t->n_samples += n;
     return r < 0;
 }
@@ -232,6 +260,9 @@ static int write_done_event(run *t, const s2_stats *stats, sl_error *reterr)
 static int finish_sound(run *t, const s2_stats *stats, sl_error *reterr)
 {
     int r = t->encoder ? sound_encoder_finish(t->encoder, reterr) : SL_OK;
+    if (r == 0) {
+        r = send_gathered(t, reterr);
+    }
     if (r == 0) {
         complete_wav(t);
     }
@@ -342,7 +373,7 @@ static void conclude(run *t, int r, const s2_stats *stats, const sl_error *err)
     }
 }
 
-void speech_run(const speech_context *context, job *j)
+int speech_run(const speech_context *context, job *j)
 {
     const speaker *engine = &context->opts->engine;
     s2_stats stats = {0};
@@ -367,6 +398,8 @@ void speech_run(const speech_context *context, job *j)
     }
     conclude(&t, r, &stats, &err);
     sound_encoder_free(&t.encoder);
+    sl__free(t.gathered);
+    return r;
 }
 
 bool voice_exists(const char *dir, const char *name)
@@ -415,7 +448,7 @@ static void send_voice(const speech_context *context, const job *j, const s2_voi
     api_send_json(j->answer, 201, &json);
 }
 
-void voice_run(const speech_context *context, job *j)
+int voice_run(const speech_context *context, job *j)
 {
     s2_voice voice = {0};
     sl_error err = {0};
@@ -437,4 +470,5 @@ void voice_run(const speech_context *context, job *j)
         api_fail_error(context->opts, j->answer, j->dialect, NULL, &err);
     }
     s2_voice_done(&voice);
+    return r;
 }

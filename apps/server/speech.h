@@ -17,11 +17,11 @@ typedef struct speech_context {
     const atomic_size_t *n_waiting; /* of the queue */
 } speech_context;
 
-/* Speaks and completes the answer, whatever happens. */
-void speech_run(const speech_context *context, job *j);
+/* Speaks and completes the answer, whatever happens. Returns 0, or the error that was answered. */
+int speech_run(const speech_context *context, job *j);
 
-/* Makes and saves a voice, and completes the answer. */
-void voice_run(const speech_context *context, job *j);
+/* Makes and saves a voice, and completes the answer. The same results. */
+int voice_run(const speech_context *context, job *j);
 
 /* DIR/NAME.s2voice exists. */
 bool voice_exists(const char *dir, const char *name);

@@ -14,7 +14,8 @@ struct worker {
     job_queue *queue;
     metrics *metrics;
     sl__thread thread;
-    sl__mutex lock; /* of state and error */
+    sl__mutex lock;   /* of state and error */
+    sl__mutex asking; /* held while others ask the engine, so that it is not closed then */
     worker_state state;
     sl_error err;
     s2_engine_info info;
@@ -38,6 +39,13 @@ static bool should_stop(void *ud)
     worker *w = ud;
     reply *current = atomic_load(&w->current);
     return atomic_load(&w->is_cut) || (current && reply_is_cancelled(current));
+}
+
+static void set_state(worker *w, worker_state state)
+{
+    sl__mutex_lock(&w->lock);
+    w->state = state;
+    sl__mutex_unlock(&w->lock);
 }
 
 static int open_engine(worker *w)
@@ -91,8 +99,9 @@ static void run_sleep(worker *w, job *j)
     api_send_json(j->answer, 200, &json);
 }
 
-static void run_job(worker *w, job *j)
+static int run_job(worker *w, job *j)
 {
+    int r = SL_OK;
     const speech_context context = {
             .opts = w->opts,
             .metrics = w->metrics,
@@ -109,16 +118,13 @@ static void run_job(worker *w, job *j)
         run_sleep(w, j);
     } else {
         atomic_store(&w->level, 0);
-        if (j->kind == JOB_SPEAK) {
-            speech_run(&context, j);
-        } else {
-            voice_run(&context, j);
-        }
+        r = j->kind == JOB_SPEAK ? speech_run(&context, j) : voice_run(&context, j);
     }
     atomic_store(&w->is_busy, false);
     atomic_store(&w->current, NULL);
     w->idle_since_ns = sl__now_ns();
     atomic_fetch_add(&w->metrics->busy_us, (w->idle_since_ns - begin_ns) / 1000);
+    return r;
 }
 
 /* The level that idleness asks for by now, if it is a deeper one. */
@@ -138,6 +144,15 @@ static uint64_t next_sleep_ns(const worker *w)
     return idle_ns == UINT64_MAX ? UINT64_MAX : w->idle_since_ns + idle_ns;
 }
 
+static void close_engine(worker *w)
+{
+    const speaker *engine = &w->opts->engine;
+    set_state(w, WORKER_LOADING);
+    sl__mutex_lock(&w->asking);
+    engine->ops->close(engine->ud);
+    sl__mutex_unlock(&w->asking);
+}
+
 static void work(void *ud)
 {
     worker *w = ud;
@@ -148,8 +163,16 @@ static void work(void *ud)
     while (!atomic_load(&w->is_cut)) {
         job *j = job_queue_pop(w->queue, next_sleep_ns(w));
         if (j) {
-            run_job(w, j);
+            int r = run_job(w, j);
             job_free(&j);
+            if (r == SL_ECHANGED) {
+                sl__log(&w->opts->log, SL_LOG_WARN,
+                        "the model's file has changed: opening it anew");
+                close_engine(w);
+                if (open_engine(w) < 0) {
+                    break;
+                }
+            }
         } else if (job_queue_is_closed(w->queue)) {
             break;
         } else {
@@ -178,6 +201,12 @@ int worker_create(const server_opts *opts, job_queue *queue, metrics *m, worker 
         sl__free(w);
         return r;
     }
+    r = sl__mutex_init(&w->asking, reterr);
+    if (r < 0) {
+        sl__mutex_done(&w->lock);
+        sl__free(w);
+        return r;
+    }
     r = sl__thread_start(&w->thread, "synthesis", work, w, reterr);
     if (r < 0) {
         worker_free(&w);
@@ -198,13 +227,36 @@ void worker_free(worker **w)
     if (w && *w) {
         sl__thread_join(&(*w)->thread);
         if ((*w)->state == WORKER_READY) {
-            const speaker *engine = &(*w)->opts->engine;
-            engine->ops->close(engine->ud);
+            close_engine(*w);
         }
+        sl__mutex_done(&(*w)->asking);
         sl__mutex_done(&(*w)->lock);
         sl__free(*w);
         *w = NULL;
     }
+}
+
+void worker_get_status(worker *w, speaker_status *ret_status)
+{
+    const speaker *engine = &w->opts->engine;
+    *ret_status = (speaker_status){0};
+    sl__mutex_lock(&w->asking);
+    if (worker_get_state(w) == WORKER_READY) {
+        engine->ops->status(engine->ud, ret_status);
+    }
+    sl__mutex_unlock(&w->asking);
+}
+
+bool worker_describe(worker *w, sl__json *json)
+{
+    const speaker *engine = &w->opts->engine;
+    sl__mutex_lock(&w->asking);
+    bool is_open = worker_get_state(w) == WORKER_READY;
+    if (is_open) {
+        engine->ops->describe(engine->ud, json);
+    }
+    sl__mutex_unlock(&w->asking);
+    return is_open;
 }
 
 worker_state worker_get_state(worker *w)

@@ -32,10 +32,16 @@ int worker_create(const server_opts *opts, job_queue *queue, metrics *m, worker 
 void worker_cut(worker *w);
 
 /*
- * The queue must be closed. Waits for the thread, closes the engine, and sets *w to NULL. Nobody may ask the engine
- * for its status any more. Accepts NULL.
+ * The queue must be closed. Waits for the thread, closes the engine, and sets *w to NULL. Accepts NULL.
  */
 void worker_free(worker **w);
+
+/*
+ * What the engine says about its memory; nothing unless it is open. An engine whose model file was changed under it
+ * is opened anew after the request that met the change.
+ */
+void worker_get_status(worker *w, speaker_status *ret_status);
+bool worker_describe(worker *w, sl__json *json); /* false: nothing was written */
 
 worker_state worker_get_state(worker *w);
 void worker_get_error(worker *w, sl_error *ret_error); /* of WORKER_FAILED */
