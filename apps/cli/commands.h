@@ -11,6 +11,9 @@
 
 #include "options.h"
 
+int cmd_bench(int argc, char **argv);
+extern const opt_command cmd_bench_transfer_table;
+
 int cmd_cached(int argc, char **argv);
 extern const opt_command cmd_cached_table;
 

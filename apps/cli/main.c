@@ -25,6 +25,7 @@ typedef struct command_row {
 } command_row;
 
 static const command_row commands[] = {
+        {"bench", "measure what this machine reaches", cmd_bench, {&cmd_bench_transfer_table}},
         {"cached", "show what of models is in the page cache", cmd_cached, {&cmd_cached_table}},
         {"doctor", "show what this machine leaves to Sluice, and why", cmd_doctor,
                 {&cmd_doctor_table}},

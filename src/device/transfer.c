@@ -314,6 +314,7 @@ static int step(pass *p, sl_error *reterr)
         if (sl__slot_ring_n_in_flight(&t->ring) > 0) {
             return retire_oldest(p, reterr);
         }
+        t->stats.n_stalls++;
         sl__slot_ring_wait(&t->ring);
         return 0;
     case SL__RING_FULL:

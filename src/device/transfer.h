@@ -114,8 +114,9 @@ typedef struct sl__transfer_stats {
     uint64_t n_bytes; /* that arrived, by all routes */
     uint64_t route_bytes[SL__ROUTE_COUNT];
     uint64_t n_uploads;
-    uint64_t n_waits; /* for events */
-    uint64_t n_fills; /* of slots */
+    uint64_t n_waits;  /* for events */
+    uint64_t n_stalls; /* times that nothing was in flight while slots were being filled */
+    uint64_t n_fills;  /* of slots */
     uint64_t ring_bytes;
     bool is_pinned; /* the ring */
 } sl__transfer_stats;

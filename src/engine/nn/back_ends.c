@@ -6,6 +6,8 @@
 
 void s2_back_ends_load(void)
 {
+    /* CUDA registers memory only if it is told to; somebody's own choice stays. */
+    (void)setenv("GGML_CUDA_REGISTER_HOST", "1", 0);
     if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
         return;
     }
