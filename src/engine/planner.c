@@ -160,7 +160,7 @@ static int measure_ar(s2_planner *p, const s2_extent *extent, sl_error *reterr)
 /* A unit that its device cannot compute goes to the host, unless somebody placed it there by name. */
 static int give_up(s2_planner *p, s2_unit_id unit, const sl_logger *log, sl_error *reterr)
 {
-    sl_error why = *reterr;
+    const sl_error why = *reterr;
     size_t at = s2_placement_wanted(p->placement, unit);
     if (at == 0 || s2_placement_second(p->placement, unit) == SL_PLAN_NONE) {
         return sl__fail(reterr, SL_EUNSUPPORTED, "unit %s: %s; place it with --place %s=cpu",
@@ -193,9 +193,10 @@ static int fit_slow(s2_planner *p, const sl_logger *log, sl_error *reterr)
             continue;
         }
         r = give_up(p, suspects[i], log, reterr);
-        if (r == 0) {
-            r = measure_slow(p, &extent, &ignored, reterr);
+        if (r < 0) {
+            break;
         }
+        r = measure_slow(p, &extent, &ignored, reterr);
     }
     return r;
 }

@@ -293,10 +293,26 @@ int s2_stage_need_ars(s2_engine *e, sl_error *reterr)
     return r;
 }
 
+/* A load that failed half way is given up: while something holds what arrived, nobody can try again. */
+static void let_go_failed(s2_engine *e)
+{
+    for (int slot = 0; slot < S2_SLOT_COUNT; slot++) {
+        sl_unit_status status;
+        if (!e->held[slot]) {
+            continue;
+        }
+        sl_residency_unit_status(e->residency, e->planner.units[slot], &status);
+        if (status.state == SL_UNIT_EVICTING || status.state == SL_UNIT_ABSENT) {
+            let_go(e, (s2_slot)slot);
+        }
+    }
+}
+
 int s2_stage_begin(s2_engine *e, size_t i_step, bool is_streaming, sl_error *reterr)
 {
     const sl_wait wait = wait_of(e);
     s2_phase_kind kind = kind_of_step(e, i_step);
+    let_go_failed(e);
     int r = sl_phase_begin(e->residency, e->planned.plan, i_step, s2_phase_name(kind), is_streaming,
             &wait, &e->phase, reterr);
     if (r < 0) {
@@ -329,6 +345,7 @@ void s2_stage_end(s2_engine *e)
             let_go(e, (s2_slot)slot);
         }
     }
+    let_go_failed(e);
     sl_phase_end(&e->phase);
 }
 

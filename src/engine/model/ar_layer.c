@@ -66,15 +66,18 @@ int s2_ar_inputs_init(s2_ar_inputs *in, s2_graph *g, const s2_ar_hparams *hp, ui
     in->is_grouped = is_grouped;
     in->n_kv = n_kv;
     in->host_pos = sl__alloc(n, sizeof *in->host_pos);
+    in->host_rows = sl__alloc(n, sizeof *in->host_rows);
     in->host_mask = sl__alloc((size_t)n_kv * n_mask, sizeof *in->host_mask);
-    if (!in->host_pos || !in->host_mask) {
+    if (!in->host_pos || !in->host_rows || !in->host_mask) {
         s2_ar_inputs_done(in);
         return sl__fail_nomem(
                 reterr, (size_t)n_kv * n_mask * sizeof *in->host_mask, "an attention mask");
     }
     in->pos = ggml_new_tensor_1d(g->ctx, GGML_TYPE_I32, n);
+    in->rows = ggml_new_tensor_1d(g->ctx, GGML_TYPE_I64, n);
     in->mask = ggml_new_tensor_2d(g->ctx, GGML_TYPE_F16, n_kv, n_mask);
     ggml_set_input(in->pos);
+    ggml_set_input(in->rows);
     ggml_set_input(in->mask);
     return SL_OK;
 }
@@ -82,6 +85,7 @@ int s2_ar_inputs_init(s2_ar_inputs *in, s2_graph *g, const s2_ar_hparams *hp, ui
 void s2_ar_inputs_done(s2_ar_inputs *in)
 {
     sl__free(in->host_pos);
+    sl__free(in->host_rows);
     sl__free(in->host_mask);
     memset(in, 0, sizeof *in);
 }
@@ -102,9 +106,11 @@ void s2_ar_inputs_set(const s2_ar_inputs *in, uint32_t n_past)
     }
     for (uint32_t i = 0; i < n; i++) {
         in->host_pos[i] = (int32_t)(n_past + i);
+        in->host_rows[i] = (int64_t)n_past + i;
     }
     ggml_backend_tensor_set(in->mask, in->host_mask, 0, ggml_nbytes(in->mask));
     ggml_backend_tensor_set(in->pos, in->host_pos, 0, ggml_nbytes(in->pos));
+    ggml_backend_tensor_set(in->rows, in->host_rows, 0, ggml_nbytes(in->rows));
 }
 
 /* The cache's first n_kv rows as [head_dim, n_kv, n_head_kv]. */
@@ -114,6 +120,21 @@ static struct ggml_tensor *cache_view(
     size_t head_bytes = ggml_row_size(cache->type, hp->head_dim);
     return ggml_view_3d(
             g->ctx, cache, hp->head_dim, n_kv, hp->n_head_kv, cache->nb[1], head_bytes, 0);
+}
+
+/* For sizes of heads that a device's flash attention does not know. q: [head_dim, n, n_head]. */
+static struct ggml_tensor *attend_plainly(s2_graph *g, const s2_ar_hparams *hp,
+        const s2_ar_inputs *in, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v)
+{
+    struct ggml_context *ctx = g->ctx;
+    float scale = 1.0f / sqrtf((float)hp->head_dim);
+    struct ggml_tensor *kq = ggml_mul_mat(ctx, k, ggml_cont(ctx, q)); /* [n_kv, n, n_head] */
+    ggml_mul_mat_set_prec(kq, GGML_PREC_F32);
+    kq = ggml_soft_max_ext(ctx, kq, in->mask, scale, 0.0f);
+    v = ggml_cont(ctx, ggml_permute(ctx, v, 1, 0, 2, 3)); /* [n_kv, head_dim, n_head_kv] */
+    struct ggml_tensor *out = ggml_mul_mat(ctx, v, kq);   /* [head_dim, n, n_head] */
+    out = ggml_cont(ctx, ggml_permute(ctx, out, 0, 2, 1, 3));
+    return ggml_reshape_2d(ctx, out, (int64_t)hp->n_head * hp->head_dim, q->ne[1]);
 }
 
 /* q: [head_dim, n_head, n] to the attention's result [n_head * head_dim, n]. */
@@ -131,6 +152,9 @@ static struct ggml_tensor *attend(s2_graph *g, const s2_ar_hparams *hp, const s2
                            : ggml_permute(ctx, q, 0, 2, 1, 3);
     struct ggml_tensor *out = ggml_flash_attn_ext(ctx, q_rows, k, v, in->mask, scale, 0.0f, 0.0f);
     ggml_flash_attn_ext_set_prec(out, GGML_PREC_F32);
+    if (!s2_compute_supports(g->compute, out)) {
+        return attend_plainly(g, hp, in, q_rows, k, v);
+    }
     if (in->is_grouped) {
         /* The result comes with heads and query rows swapped. */
         out = ggml_cont(ctx, ggml_permute(ctx, out, 0, 2, 1, 3));
@@ -161,11 +185,12 @@ struct ggml_tensor *s2_ar_layer_build(s2_graph *g, const s2_ar_hparams *hp,
     }
     q = s2_nn_rope(g, q, in->pos, hp->rope_base);
     k = s2_nn_rope(g, k, in->pos, hp->rope_base);
-    k = ggml_reshape_2d(ctx, k, kv_row, n);
+    /* Norm, rotation, view and write in a row are one operation to back ends that know them. */
+    k = ggml_view_2d(ctx, k, kv_row, n, k->nb[2], 0);
 
     /* The attention reads the cache through views, so the writes must stand before it in the graph. */
-    ggml_build_forward_expand(g->cgraph, ggml_set_rows(ctx, kv->k, k, in->pos));
-    ggml_build_forward_expand(g->cgraph, ggml_set_rows(ctx, kv->v, v, in->pos));
+    ggml_build_forward_expand(g->cgraph, ggml_set_rows(ctx, kv->k, k, in->rows));
+    ggml_build_forward_expand(g->cgraph, ggml_set_rows(ctx, kv->v, v, in->rows));
 
     struct ggml_tensor *h = s2_nn_linear(g, layer->wo, attend(g, hp, kv, in, q));
     h = ggml_add(ctx, h, x);

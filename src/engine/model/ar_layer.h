@@ -30,11 +30,13 @@ typedef struct s2_ar_layer {
 
 /* Where the columns of a graph stand in the sequence. All are graph inputs. */
 typedef struct s2_ar_inputs {
+    struct ggml_tensor *pos; /* I32 [n]: positions */
     struct ggml_tensor
-            *pos; /* I32 [n]: positions, also the rows of the KV cache that are written */
+            *rows; /* I64 [n]: the same as rows of the KV cache, as back ends want them */
     struct ggml_tensor *mask; /* F16 [n_kv, n_mask]: 0 = visible, -inf = hidden */
     uint32_t n_kv;            /* positions of the cache that are looked at */
-    int32_t *host_pos; /* what is sent to `pos` and `mask`, kept so that a step allocates nothing */
+    int32_t *host_pos;        /* what is sent, kept so that a step allocates nothing */
+    int64_t *host_rows;
     ggml_fp16_t *host_mask;
     bool is_grouped; /* one column, laid out as the query heads of a group side by side */
 } s2_ar_inputs;

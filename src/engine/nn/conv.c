@@ -94,10 +94,14 @@ static struct ggml_tensor *build_snake(
     if (!alpha) {
         return x;
     }
-    struct ggml_tensor *a = ggml_reshape_2d(b->ctx, s2_nn_f32(b->g, alpha), 1, x->ne[1]);
+    struct ggml_context *once = b->g->constants.ctx;
+    struct ggml_tensor *a = ggml_reshape_2d(once, s2_nn_f32(b->g, alpha), 1, x->ne[1]);
+    struct ggml_tensor *ones = ggml_scale_bias(once, a, 0.0F, 1.0F);
+    struct ggml_tensor *inverse = s2_graph_constant(
+            b->g, ggml_div(once, ones, ggml_scale_bias(once, a, 1.0F, SNAKE_EPS)));
+    /* These five in a row are one operation to back ends that know them. */
     struct ggml_tensor *s = ggml_sqr(b->ctx, ggml_sin(b->ctx, ggml_mul(b->ctx, x, a)));
-    s = ggml_div(b->ctx, s, ggml_scale_bias(b->ctx, a, 1.0F, SNAKE_EPS));
-    return ggml_add(b->ctx, x, s);
+    return ggml_add(b->ctx, x, ggml_mul(b->ctx, s, inverse));
 }
 
 static struct ggml_tensor *add_bias(

@@ -5,33 +5,51 @@
 /* Stands for memory that is only measured: ggml takes a tensor with an address for one that has its memory. */
 #define NO_MEMORY ((void *)(uintptr_t)64)
 
-/* Room for the records of n tensors and, if is_graph, of a graph over them. */
-static struct ggml_context *new_record_context(size_t n_tensors, bool is_graph)
+/* Room for the records of n tensors and of n_graphs graphs over them. */
+static struct ggml_context *new_record_context(size_t n_tensors, size_t n_graphs)
 {
-    size_t bytes = n_tensors * ggml_tensor_overhead();
-    if (is_graph) {
-        bytes += ggml_graph_overhead_custom(n_tensors, false);
-    }
+    size_t bytes = n_tensors * ggml_tensor_overhead() +
+                   n_graphs * ggml_graph_overhead_custom(n_tensors, false);
     struct ggml_init_params params = {.mem_size = bytes, .mem_buffer = NULL, .no_alloc = true};
     return ggml_init(params);
+}
+
+static int compute(const s2_compute *c, struct ggml_cgraph *cgraph, sl_error *reterr)
+{
+    enum ggml_status status = ggml_backend_graph_compute(c->backend, cgraph);
+    if (status == GGML_STATUS_SUCCESS) {
+        return SL_OK;
+    }
+    if (status == GGML_STATUS_ABORTED) {
+        return sl__fail(reterr, SL_ECANCELLED, "stopped");
+    }
+    int code = status == GGML_STATUS_ALLOC_FAILED ? SL_ENOMEM : SL_EDEVICE;
+    return sl__fail(reterr, code, "graph computation failed: %s", ggml_status_to_string(status));
 }
 
 int s2_graph_init(s2_graph *g, s2_compute *compute, size_t max_nodes, sl_error *reterr)
 {
     memset(g, 0, sizeof *g);
     g->compute = compute;
-    g->ctx = new_record_context(2 * max_nodes, true);
+    g->ctx = new_record_context(2 * max_nodes, 2);
     if (!g->ctx) {
         return sl__fail_nomem(reterr, 2 * max_nodes * ggml_tensor_overhead(), "a graph");
     }
     g->cgraph = ggml_new_graph_custom(g->ctx, max_nodes, false);
-    return SL_OK;
+    g->prelude = ggml_new_graph_custom(g->ctx, max_nodes, false);
+    return s2_state_init(&g->constants, max_nodes, reterr);
 }
 
-static int check_support(const s2_graph *g, sl_error *reterr)
+struct ggml_tensor *s2_graph_constant(s2_graph *g, struct ggml_tensor *value)
 {
-    for (int i = 0; i < ggml_graph_n_nodes(g->cgraph); i++) {
-        const struct ggml_tensor *node = ggml_graph_node(g->cgraph, i);
+    ggml_build_forward_expand(g->prelude, value);
+    return value;
+}
+
+static int check_support(const s2_graph *g, struct ggml_cgraph *cgraph, sl_error *reterr)
+{
+    for (int i = 0; i < ggml_graph_n_nodes(cgraph); i++) {
+        const struct ggml_tensor *node = ggml_graph_node(cgraph, i);
         if (!s2_compute_supports(g->compute, node)) {
             const struct ggml_tensor *first = node->src[0];
             ggml_backend_t asked = g->compute->backend ? g->compute->backend : g->compute->like;
@@ -81,10 +99,29 @@ static int measure_graph(const s2_graph *g, size_t *ret_bytes, sl_error *reterr)
     return r;
 }
 
+static int compute_constants(s2_graph *g, sl_error *reterr)
+{
+    if (ggml_graph_n_nodes(g->prelude) == 0) {
+        return SL_OK;
+    }
+    int r = s2_state_alloc(&g->constants, g->compute, SL_MEM_COMPUTE, reterr);
+    if (r < 0 || s2_compute_is_measuring(g->compute)) {
+        return r;
+    }
+    r = s2_compute_renew(g->compute, reterr);
+    return r < 0 ? r : compute(g->compute, g->prelude, reterr);
+}
+
 int s2_graph_alloc_in(s2_graph *g, s2_arena *arena, sl_error *reterr)
 {
     size_t n_bytes = 0;
-    int r = check_support(g, reterr);
+    int r = check_support(g, g->prelude, reterr);
+    if (r == 0) {
+        r = check_support(g, g->cgraph, reterr);
+    }
+    if (r == 0) {
+        r = compute_constants(g, reterr);
+    }
     if (r == 0) {
         r = measure_graph(g, &n_bytes, reterr);
     }
@@ -115,20 +152,12 @@ int s2_graph_run(s2_graph *g, sl_error *reterr)
     if (r < 0) {
         return r;
     }
-    enum ggml_status status = ggml_backend_graph_compute(c->backend, g->cgraph);
-    if (status == GGML_STATUS_SUCCESS) {
-        return SL_OK;
-    }
-    if (status == GGML_STATUS_ABORTED) {
-        return sl__fail(reterr, SL_ECANCELLED, "stopped");
-    }
-    int code = status == GGML_STATUS_ALLOC_FAILED ? SL_ENOMEM : SL_EDEVICE;
-    return sl__fail(reterr, code, "graph computation failed: %s", ggml_status_to_string(status));
+    return compute(c, g->cgraph, reterr);
 }
 
 size_t s2_graph_bytes(const s2_graph *g)
 {
-    return g->own.n_bytes;
+    return g->own.n_bytes + s2_state_bytes(&g->constants);
 }
 
 void s2_arena_done(s2_arena *arena)
@@ -147,6 +176,7 @@ void s2_graph_done(s2_graph *g)
         return;
     }
     s2_arena_done(&g->own);
+    s2_state_done(&g->constants);
     ggml_free(g->ctx);
     memset(g, 0, sizeof *g);
 }
@@ -154,7 +184,7 @@ void s2_graph_done(s2_graph *g)
 int s2_state_init(s2_state *s, size_t max_tensors, sl_error *reterr)
 {
     memset(s, 0, sizeof *s);
-    s->ctx = new_record_context(max_tensors, false);
+    s->ctx = new_record_context(max_tensors, 0);
     if (!s->ctx) {
         return sl__fail_nomem(reterr, max_tensors * ggml_tensor_overhead(), "state records");
     }

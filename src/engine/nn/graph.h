@@ -31,16 +31,37 @@ typedef struct s2_arena {
 
 void s2_arena_done(s2_arena *arena);
 
+/*
+ * Tensors that outlive a graph run: KV caches, convolution states. Made in one context and one buffer,
+ * zero at the start.
+ */
+typedef struct s2_state {
+    s2_compute *compute; /* set by alloc */
+    struct ggml_context *ctx;
+    ggml_backend_buffer_t buffer;
+    sl_scratch *booked;
+    size_t n_bytes;
+} s2_state;
+
 typedef struct s2_graph {
     s2_compute *compute;
     struct ggml_context *ctx; /* tensor records only, no data */
     struct ggml_cgraph *cgraph;
+    s2_state constants;          /* what is computed once, when the graph is allocated */
+    struct ggml_cgraph *prelude; /* computes it */
     s2_arena own;
 } s2_graph;
 
 /* Room for max_nodes nodes and as many leaves. Errors: SL_ENOMEM. */
 int s2_graph_init(
         s2_graph *g, s2_compute *compute, size_t max_nodes, sl_error *reterr) SL_MUST_CHECK;
+
+/*
+ * For what stays the same as long as the weights do: build it in g->constants.ctx, of tensors that have their
+ * addresses and of other constants, and give it here. It is computed when the graph is allocated, before the first
+ * run; the tensor itself may then be used in the graph.
+ */
+struct ggml_tensor *s2_graph_constant(s2_graph *g, struct ggml_tensor *value);
 
 /*
  * Plans, books and allocates the compute buffer of the finished graph; measures it only on a compute that measures.
@@ -61,18 +82,6 @@ int s2_graph_run(s2_graph *g, sl_error *reterr) SL_MUST_CHECK;
 size_t s2_graph_bytes(const s2_graph *g);
 
 void s2_graph_done(s2_graph *g);
-
-/*
- * Tensors that outlive a graph run: KV caches, convolution states. Made in one context and one buffer,
- * zero at the start.
- */
-typedef struct s2_state {
-    s2_compute *compute; /* set by alloc */
-    struct ggml_context *ctx;
-    ggml_backend_buffer_t buffer;
-    sl_scratch *booked;
-    size_t n_bytes;
-} s2_state;
 
 /* Room for max_tensors records; create tensors in s->ctx, then alloc. */
 int s2_state_init(s2_state *s, size_t max_tensors, sl_error *reterr) SL_MUST_CHECK;

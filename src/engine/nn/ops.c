@@ -7,10 +7,7 @@ struct ggml_tensor *s2_nn_f32(s2_graph *g, struct ggml_tensor *t)
     if (t->type == GGML_TYPE_F32) {
         return t;
     }
-    struct ggml_tensor *cast = ggml_cast(g->ctx, t, GGML_TYPE_F32);
-    /* In the node list now: a norm and its product then stay neighbours, which back ends fuse. */
-    ggml_build_forward_expand(g->cgraph, cast);
-    return cast;
+    return s2_graph_constant(g, ggml_cast(g->constants.ctx, t, GGML_TYPE_F32));
 }
 
 struct ggml_tensor *s2_nn_rms_norm(

@@ -9,8 +9,8 @@
 #include "engine/nn/graph.h"
 
 /*
- * The tensor as F32: itself, or a cast that is computed before everything that follows it. Norm weights
- * are F16 in most files, and element-wise operations want F32.
+ * A weight as F32: itself, or a cast that is computed once. Norm weights are F16 in most files, and element-wise
+ * operations want F32.
  */
 struct ggml_tensor *s2_nn_f32(s2_graph *g, struct ggml_tensor *t);
 

@@ -97,9 +97,8 @@ static double exp_of_negative(double x)
     static const double one_over_factorial[] = {1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120,
             1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800,
             1.0 / 479001600, 1.0 / 6227020800};
-    if (x < -700.0) {
-        return 0.0;
-    }
+    bool is_tiny = x < -700.0;
+    x = is_tiny ? -700.0 : x;
     int n_halvings = (int)(0.5 - x * 0x1.71547652b82fep+0);
     double rest = (x + n_halvings * ln2_high) + n_halvings * ln2_low;
     double sum = 0.0;
@@ -109,7 +108,7 @@ static double exp_of_negative(double x)
     uint64_t bits = (uint64_t)(1023 - n_halvings) << 52;
     double power = 0.0;
     memcpy(&power, &bits, sizeof power);
-    return sum * power;
+    return is_tiny ? 0.0 : sum * power;
 }
 
 static bool is_better(const float *logits, uint32_t a, uint32_t b)
@@ -162,11 +161,23 @@ static int fill_heap(
     return 0;
 }
 
+/* Exponents are computed in blocks that the compiler can spread over lanes; the sum keeps its order. */
 static double softmax_sum(const float *logits, const uint32_t *items, uint32_t n, double best)
 {
+    double block[64];
+    const uint32_t n_block = sizeof block / sizeof block[0];
     double sum = 0.0;
-    for (uint32_t i = 0; i < n; i++) {
-        sum += exp_of_negative((double)logits[items[i]] - best);
+    for (uint32_t first = 0; first < n; first += n_block) {
+        uint32_t m = n - first < n_block ? n - first : n_block;
+        for (uint32_t i = 0; i < m; i++) {
+            block[i] = (double)logits[items[first + i]] - best;
+        }
+        for (uint32_t i = 0; i < m; i++) {
+            block[i] = exp_of_negative(block[i]);
+        }
+        for (uint32_t i = 0; i < m; i++) {
+            sum += block[i];
+        }
     }
     return sum;
 }
