@@ -31,22 +31,26 @@ void bench_print_table(const bench_about *about, const bench_transfer_result *re
     if (!result->has_pinned) {
         printf("The device pins no memory: the limit is that of plain memory.\n");
     }
-    printf("\n%-11s %7s %8s %8s %7s %7s %8s %7s %7s %8s\n", "route", "threads", "GB/s", "median",
-            "limit", "set", "uploads", "stalls", "CPU s", "setup ms");
+    printf("\n%-11s %7s %8s %8s %8s %7s %7s %8s %7s %7s %8s\n", "route", "threads", "ring", "GB/s",
+            "median", "limit", "set", "uploads", "stalls", "CPU s", "setup ms");
     for (size_t i = 0; i < result->n_rows; i++) {
         const bench_row *row = &result->rows[i];
         char threads[24] = "-";
+        char ring[48] = "-";
         if (row->n_threads > 0) {
             snprintf(threads, sizeof threads, "%zu", row->n_threads);
+        }
+        if (row->n_slots > 0) {
+            snprintf(ring, sizeof ring, "%zux%zuK", row->n_slots, row->slot_bytes >> 10);
         }
         if (row->failure.code < 0) {
             printf("%-11s not possible: %s\n", row->name, row->failure.msg);
             continue;
         }
-        printf("%-11s %7s %8.2f %8.2f %6.1f%% %6.2fx %8" PRIu64 " %7" PRIu64 " %7.2f %8.1f\n",
-                row->name, threads, row->best_bytes_per_s / 1e9, row->median_bytes_per_s / 1e9,
-                100 * ratio(row, link), ratio(row, set), row->n_uploads, row->n_stalls, row->cpu_s,
-                row->setup_s * 1e3);
+        printf("%-11s %7s %8s %8.2f %8.2f %6.1f%% %6.2fx %8" PRIu64 " %7" PRIu64 " %7.2f %8.1f\n",
+                row->name, threads, ring, row->best_bytes_per_s / 1e9,
+                row->median_bytes_per_s / 1e9, 100 * ratio(row, link), ratio(row, set),
+                row->n_uploads, row->n_stalls, row->cpu_s, row->setup_s * 1e3);
     }
     printf("\n");
     for (size_t i = 0; i < result->n_rows; i++) {
@@ -65,6 +69,8 @@ static void put_row(sl__json *j, const bench_row *row, const bench_transfer_resu
     put_cstr(j, "about", row->about);
     put_cstr(j, "route", sl__route_name(row->route));
     put_u64(j, "threads", row->n_threads);
+    put_u64(j, "slots", row->n_slots);
+    put_u64(j, "slot_bytes", row->slot_bytes);
     put_f64(j, "gb_s", row->best_bytes_per_s / 1e9);
     put_f64(j, "gb_s_median", row->median_bytes_per_s / 1e9);
     put_f64(j, "of_limit", ratio(row, &result->rows[0]));
@@ -129,22 +135,22 @@ static int write_row(sl__out_file *file, const bench_about *about, const bench_r
     r = r < 0 ? r : write_text(file, about->device, reterr);
     r = r < 0 ? r : write_text(file, about->source, reterr);
     snprintf(line, sizeof line,
-            "%s,%" PRIu64 ",%s,%s,%zu,%.3f,%.3f,%.4f,%.3f,%.4f,%.3f,%" PRIu64 ",%" PRIu64
+            "%s,%" PRIu64 ",%s,%s,%zu,%zu,%zu,%.3f,%.3f,%.4f,%.3f,%.4f,%.3f,%" PRIu64 ",%" PRIu64
             ",%" PRIu64 ",%s\n",
             about->is_cold ? "cold" : "warm", result->n_bytes, row->name,
-            sl__route_name(row->route), row->n_threads, row->best_bytes_per_s / 1e9,
-            row->median_bytes_per_s / 1e9, ratio(row, &result->rows[0]),
-            ratio(row, &result->rows[1]), row->setup_s, row->cpu_s, row->n_uploads, row->n_waits,
-            row->n_stalls, row->failure.code < 0 ? "no" : "yes");
+            sl__route_name(row->route), row->n_threads, row->n_slots, row->slot_bytes,
+            row->best_bytes_per_s / 1e9, row->median_bytes_per_s / 1e9,
+            ratio(row, &result->rows[0]), ratio(row, &result->rows[1]), row->setup_s, row->cpu_s,
+            row->n_uploads, row->n_waits, row->n_stalls, row->failure.code < 0 ? "no" : "yes");
     return r < 0 ? r : sl__out_file_write(file, line, strlen(line), reterr);
 }
 
 int bench_write_csv(const char *path, const bench_about *about, const bench_transfer_result *result,
         sl_error *reterr)
 {
-    static const char head[] =
-            "machine,device,source,cache,bytes,name,route,threads,gb_s,gb_s_median,of_limit,"
-            "of_set,setup_s,cpu_s,uploads,waits,stalls,possible\n";
+    static const char head[] = "machine,device,source,cache,bytes,name,route,threads,slots,slot_"
+                               "bytes,gb_s,gb_s_median,of_limit,"
+                               "of_set,setup_s,cpu_s,uploads,waits,stalls,possible\n";
     sl__out_file *file = NULL;
     int r = sl__out_file_open(path, 0666, &file, reterr);
     if (r < 0) {

@@ -17,7 +17,7 @@ void bench_print_table(const bench_about *about, const bench_transfer_result *re
 
 /*
  * {"machine","device","source","cold","bytes","limit_is_pinned","chosen": route of auto,"rows":[{"name","about","route",
- * "threads","gb_s","gb_s_median","of_limit","of_set","setup_s","cpu_s","uploads","waits","stalls","failed": null or
+ * "threads","slots","slot_bytes": 0 = as a load takes,"gb_s","gb_s_median","of_limit","of_set","setup_s","cpu_s","uploads","waits","stalls","failed": null or
  * why}]}. Errors: SL_ENOMEM.
  */
 int bench_print_json(const bench_about *about, const bench_transfer_result *result,

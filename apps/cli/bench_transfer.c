@@ -342,8 +342,8 @@ static int make_transfer(rig *b, const row_plan *plan, bench_row *row, sl_error 
     const sl__transfer_opts opts = {
             .route = plan->route,
             .n_threads = row->n_threads,
-            .n_slots = b->opts->n_slots,
-            .slot_bytes = b->opts->slot_bytes,
+            .n_slots = row->n_slots,
+            .slot_bytes = row->slot_bytes,
     };
     uint64_t start = sl__now_ns();
     int r = sl__transfer_create(b->opts->device, &opts, &b->transfer, reterr);
@@ -354,13 +354,23 @@ static int make_transfer(rig *b, const row_plan *plan, bench_row *row, sl_error 
     return r;
 }
 
-static int measure_row(rig *b, const row_plan *plan, size_t n_threads, bench_transfer_result *ret,
-        sl_error *reterr)
+typedef struct ring_size {
+    size_t n_threads;
+    size_t n_slots;
+    size_t slot_bytes;
+} ring_size;
+
+static int measure_row(
+        rig *b, const row_plan *plan, ring_size ring, bench_transfer_result *ret, sl_error *reterr)
 {
     double speeds[MAX_RUNS];
     sl_error err = {0};
     bench_row *row = &ret->rows[ret->n_rows];
-    *row = (bench_row){.name = plan->name, .about = plan->about, .n_threads = n_threads};
+    *row = (bench_row){.name = plan->name,
+            .about = plan->about,
+            .n_threads = ring.n_threads,
+            .n_slots = ring.n_slots,
+            .slot_bytes = ring.slot_bytes};
     ret->n_rows++;
     if (b->opts->on_row) {
         b->opts->on_row(b->opts->ud, plan->name);
@@ -408,22 +418,42 @@ static const row_plan register_plans[] = {
 static const row_plan auto_plan = {
         "auto", "what a load takes", SL__ROUTE_AUTO, false, false, run_route};
 
+/* Rings of other sizes than the one that was asked for, filled from the mapping. */
+static int measure_rings(rig *b, ring_size usual, bench_transfer_result *ret, sl_error *reterr)
+{
+    static const ring_size rings[] = {{0, 16, 4 << 20}, {0, 32, 4 << 20}, {0, 48, 4 << 20},
+            {0, 48, 2 << 20}, {0, 64, 1 << 20}, {0, 32, 8 << 20}};
+    int r = 0;
+    for (size_t i = 0; i < sizeof rings / sizeof rings[0] && r == 0; i++) {
+        ring_size ring = rings[i];
+        ring.n_threads = usual.n_threads;
+        r = measure_row(b, &filled_plans[1], ring, ret, reterr);
+    }
+    return r;
+}
+
 static int measure_rows(rig *b, bench_transfer_result *ret, sl_error *reterr)
 {
     const bench_transfer_opts *opts = b->opts;
-    int r = measure_row(b, &link_plan, 0, ret, reterr);
-    r = r < 0 ? r : measure_row(b, &set_plan, 0, ret, reterr);
-    r = r < 0 ? r : measure_row(b, &plain_plan, 0, ret, reterr);
+    const ring_size none = {0};
+    ring_size ring = {.n_slots = opts->n_slots, .slot_bytes = opts->slot_bytes};
+    int r = run_link(b, reterr); /* wakes the device, and its memory is there from now on */
+    r = r < 0 ? r : measure_row(b, &link_plan, none, ret, reterr);
+    r = r < 0 ? r : measure_row(b, &set_plan, none, ret, reterr);
+    r = r < 0 ? r : measure_row(b, &plain_plan, none, ret, reterr);
     for (size_t i = 0; i < 2; i++) {
         for (size_t k = 0; k < opts->n_thread_counts && r == 0; k++) {
-            r = measure_row(b, &filled_plans[i], opts->n_threads[k], ret, reterr);
+            ring.n_threads = opts->n_threads[k];
+            r = measure_row(b, &filled_plans[i], ring, ret, reterr);
         }
     }
-    for (size_t i = 0; i < 2 && r == 0; i++) {
-        r = measure_row(b, &register_plans[i], 0, ret, reterr);
+    if (r == 0 && opts->tries_rings) {
+        r = measure_rings(b, ring, ret, reterr);
     }
-    size_t last = opts->n_threads[opts->n_thread_counts - 1];
-    return r < 0 ? r : measure_row(b, &auto_plan, last, ret, reterr);
+    for (size_t i = 0; i < 2 && r == 0; i++) {
+        r = measure_row(b, &register_plans[i], none, ret, reterr);
+    }
+    return r < 0 ? r : measure_row(b, &auto_plan, ring, ret, reterr);
 }
 
 int bench_transfer(const bench_transfer_opts *opts, bench_transfer_result *ret, sl_error *reterr)

@@ -27,7 +27,7 @@ typedef struct bench_range {
 } bench_range;
 
 #define BENCH_MAX_THREADS 16 /* entries of a list of numbers of threads */
-#define BENCH_MAX_ROWS    (2 * BENCH_MAX_THREADS + 8)
+#define BENCH_MAX_ROWS    (2 * BENCH_MAX_THREADS + 16)
 
 typedef struct bench_transfer_opts {
     sl_device *device;
@@ -36,8 +36,9 @@ typedef struct bench_transfer_opts {
     size_t n_threads[BENCH_MAX_THREADS];
     size_t n_thread_counts; /* at least 1 */
     unsigned n_runs;        /* of each row, at least 1 */
-    size_t n_slots;         /* 0 = the transfer's own */
-    size_t slot_bytes;      /* 0 = the transfer's own */
+    size_t n_slots;         /* 0 = the transfer's own, as slot_bytes */
+    size_t slot_bytes;
+    bool tries_rings; /* rows with other rings, for the last number of threads */
     /* NULL, or called before each run: drops the files from the page cache. */
     int (*before_run)(void *ud, sl_error *reterr);
     /* NULL, or called before each row with its name. */
@@ -53,6 +54,8 @@ typedef struct bench_row {
     const char *about; /* static: what it is */
     sl__route route;   /* what moved most bytes; SL__ROUTE_AUTO for "link" and "set" */
     size_t n_threads;  /* that fill slots; 0 = none */
+    size_t n_slots;    /* 0 = the transfer's own, as slot_bytes */
+    size_t slot_bytes;
     double best_bytes_per_s;
     double median_bytes_per_s;
     double setup_s; /* made once before: ring and threads */

@@ -299,6 +299,8 @@ static int run_transfer(int argc, char **argv)
         bench.n_runs = (unsigned)opts.runs;
         bench.n_slots = (size_t)opts.slots;
         bench.slot_bytes = (size_t)opts.slot_bytes;
+        size_t most = bench.n_threads[bench.n_thread_counts - 1];
+        bench.tries_rings = most > 4 && opts.slots == 0 && opts.slot_bytes == 0;
         r = measure(&opts, &bench, &info, &err);
     }
     s2_placement_close(&placement);

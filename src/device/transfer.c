@@ -16,7 +16,7 @@
 #include "os/os_process.h"
 
 enum {
-    DEFAULT_SLOTS = 16,
+    DEFAULT_SLOTS = 16, /* and one more for each thread beyond 8 */
     DEFAULT_SLOT_BYTES = 4 << 20,
     MAX_DEFAULT_THREADS = 16,
     TRIAL_SLOTS = 4
@@ -34,6 +34,7 @@ struct sl__transfer {
     sl__slot_ring ring;
     sl__route_choice choice;
     sl__transfer_stats stats;
+    size_t max_in_flight; /* uploads; the other slots are being filled */
     registered_map *maps;
     size_t n_maps;
     size_t cap_maps;
@@ -68,21 +69,33 @@ static uint64_t real_time(void *ud)
     return sl__now_ns();
 }
 
+/* Half of the slots; fewer if each thread can then have one, but never so few that the link waits for us. */
+static size_t in_flight(size_t n_slots, size_t n_threads)
+{
+    size_t least = n_slots / 4;
+    size_t most = n_slots / 2;
+    size_t n = n_slots > n_threads ? n_slots - n_threads : 0;
+    n = n < least ? least : n;
+    return n > most ? most : n;
+}
+
 static void set_defaults(sl__transfer *t, const sl__transfer_opts *opts)
 {
     t->opts = opts ? *opts : (sl__transfer_opts){0};
-    if (t->opts.n_slots == 0) {
-        t->opts.n_slots = DEFAULT_SLOTS;
-    }
-    if (t->opts.slot_bytes == 0) {
-        t->opts.slot_bytes = DEFAULT_SLOT_BYTES;
-    }
     if (t->opts.n_threads == 0) {
         t->opts.n_threads = default_threads();
     }
     if (t->opts.is_threadless) {
         t->opts.n_threads = 0;
     }
+    if (t->opts.n_slots == 0) {
+        size_t for_threads = t->opts.n_threads + DEFAULT_SLOTS / 2;
+        t->opts.n_slots = for_threads > DEFAULT_SLOTS ? for_threads : DEFAULT_SLOTS;
+    }
+    if (t->opts.slot_bytes == 0) {
+        t->opts.slot_bytes = DEFAULT_SLOT_BYTES;
+    }
+    t->max_in_flight = in_flight(t->opts.n_slots, t->opts.n_threads);
     if (!t->opts.read) {
         t->opts.read = read_map;
     }
@@ -303,7 +316,7 @@ static int step(pass *p, sl_error *reterr)
     switch (sl__slot_ring_next(&t->ring, &slot)) {
     case SL__RING_READY:
         r = upload(p, slot, reterr);
-        if (r == 0 && sl__slot_ring_n_in_flight(&t->ring) * 2 > t->opts.n_slots) {
+        if (r == 0 && sl__slot_ring_n_in_flight(&t->ring) > t->max_in_flight) {
             r = retire_oldest(p, reterr);
         }
         return r;
