@@ -143,9 +143,6 @@ static int make_slots(sl__slot_ring *ring, sl_error *reterr)
         return sl__fail_nomem(reterr, ring->n_slots * sizeof *ring->slots, "slots of a transfer");
     }
     int r = sl_pinned_alloc(ring->device, ring->n_slots * ring->slot_bytes, &ring->memory, reterr);
-    if (r == 0) {
-        memset(ring->memory.data, 0, ring->memory.n_bytes); /* no page is missing in a run */
-    }
     for (size_t i = 0; i < ring->n_slots && r == 0; i++) {
         r = sl_event_create(ring->device, &ring->slots[i].event, reterr);
     }
