@@ -35,7 +35,7 @@ typedef struct sl_file_id {
 
 /*
  * Opens and maps a regular file of at least one byte by its UTF-8 path (on POSIX: by its bytes). The whole
- * range is advised for sequential reading and kept out of core dumps where the system can.
+ * range is kept out of core dumps where the system can.
  * A directory, FIFO, socket or device is refused without blocking; so is an empty file.
  * Errors: SL_ENOENT, SL_EACCES, SL_EINVAL (not a regular file), SL_EFORMAT (empty), SL_ENOMEM, SL_EIO.
  */

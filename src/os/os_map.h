@@ -21,8 +21,8 @@ typedef struct sl__os_map {
 } sl__os_map;
 
 /*
- * Opens and maps a regular file of at least one byte, puts it behind the guard (os_guard.h), advises
- * sequential reading and keeps it out of core dumps where the system can. Never blocks on a FIFO.
+ * Opens and maps a regular file of at least one byte, puts it behind the guard (os_guard.h), keeps it
+ * out of core dumps where the system can. Never blocks on a FIFO.
  * Errors: those of sl_map_open; nothing is left open.
  */
 int sl__os_map_open(const char *path, sl__os_map *ret, sl_error *reterr) SL_MUST_CHECK;

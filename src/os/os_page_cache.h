@@ -42,6 +42,11 @@ int sl__os_populate(const sl__os_map *map, uint64_t begin, uint64_t end);
  */
 void sl__os_read_ahead(const sl__os_map *map, uint64_t begin, uint64_t end);
 
+/*
+ * The most that the kernel reads ahead of a reader of this file, in whole pages; 0 if the system does not say.
+ */
+uint64_t sl__os_read_ahead_bytes(const sl__os_map *map);
+
 /* Reads one byte of every page, behind the guard of the mapping (os_guard.h). */
 void sl__os_touch(const sl__os_map *map, uint64_t begin, uint64_t end);
 

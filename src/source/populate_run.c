@@ -16,6 +16,7 @@
 #include "os/os_process.h"
 #include "os/os_thread.h"
 #include "source/map_os.h"
+#include "source/stretches.h"
 
 #define FIRST_WINDOW_BYTES (UINT64_C(8) << 20)
 #define QUICK_NS           50000000u
@@ -25,44 +26,58 @@ const sl__populate_calls sl__populate_system = {
         .populate = sl__os_populate, .read_ahead = sl__os_read_ahead, .touch = sl__os_touch};
 
 /*
- * The kernel reads ahead of what is touched: fast, and in large pieces of memory, but past the end of a range too,
- * into a lazy tensor. So the last part of a range, longer than two read-aheads of any usual disk, is asked for
- * exactly before anything in it is touched: then there is nothing left to read ahead.
+ * Read-aheads that a range's head and tail are longer than. What the kernel reads at once may be twice what the disk
+ * is set to, where the program has told it that the file is read in order; it reads around a page by half of that,
+ * and two of it beyond.
  */
-#define TAIL_BYTES (UINT64_C(32) << 20)
-
-/* One piece of work. */
-typedef struct piece {
-    sl_range bytes;
-    uint64_t range_end; /* of the range that it is a part of */
-} piece;
+#define HEAD_READ_AHEADS   1
+#define TAIL_READ_AHEADS   4
+#define USUAL_READ_AHEAD   (UINT64_C(8) << 20) /* where the system does not say */
+#define LARGEST_READ_AHEAD (UINT64_C(16) << 20)
 
 /* One file while its windows are handed out. */
 typedef struct job {
     sl__populate_run *run;
     const sl_map *map;
-    const sl_ranges *pages;
+    sl__stretches stretches;
     sl__mutex lock;
-    size_t i_range;  /* under lock, as all below */
-    uint64_t offset; /* in it */
+    size_t i_stretch; /* under lock, as all below */
+    uint64_t offset;  /* in it */
     bool is_stopped;
     int result;
     sl_error err;
 } job;
 
+static void ask_for(const job *j, sl_range bytes)
+{
+    uint64_t cached = 0;
+    if (bytes.begin >= bytes.end) {
+        return;
+    }
+    int r = sl_page_cache_cached(j->map, bytes.begin, bytes.end, &cached, NULL);
+    if (r < 0 || cached < bytes.end - bytes.begin) {
+        j->run->calls->read_ahead(sl__map_os(j->map), bytes.begin, bytes.end);
+    }
+}
+
 /* The next window of at most n_bytes; false if there is none or somebody stopped. */
-static bool take_window(job *j, uint64_t n_bytes, piece *ret)
+static bool take_window(job *j, uint64_t n_bytes, sl_range *ret)
 {
     bool is_there = false;
     sl__mutex_lock(&j->lock);
-    if (!j->is_stopped && j->i_range < j->pages->n) {
-        const sl_range *range = &j->pages->items[j->i_range];
-        uint64_t begin = range->begin + j->offset;
-        uint64_t n = range->end - begin < n_bytes ? range->end - begin : n_bytes;
-        *ret = (piece){{begin, begin + n}, range->end};
+    if (!j->is_stopped && j->i_stretch < j->stretches.n) {
+        const sl__stretch *s = &j->stretches.items[j->i_stretch];
+        uint64_t begin = s->bytes.begin + j->offset;
+        uint64_t n = s->bytes.end - begin < n_bytes ? s->bytes.end - begin : n_bytes;
+        if (j->offset == 0) {
+            /* Under the lock: nobody may touch a part of the stretch before. */
+            ask_for(j, s->ask[0]);
+            ask_for(j, s->ask[1]);
+        }
+        *ret = (sl_range){begin, begin + n};
         j->offset += n;
-        if (begin + n == range->end) {
-            j->i_range++;
+        if (begin + n == s->bytes.end) {
+            j->i_stretch++;
             j->offset = 0;
         }
         is_there = true;
@@ -133,41 +148,25 @@ static int explain(const job *j, int os_error, sl_range window, sl_error *reterr
                              os_error == -EIO ? "disk error" : "memory error");
 }
 
-/* Asks for all of the range's tail as soon as a window reaches into it. */
-static void ask_for_tail(const job *j, const piece *w)
-{
-    uint64_t cached = 0;
-    uint64_t begin = w->range_end > TAIL_BYTES ? w->range_end - TAIL_BYTES : 0;
-    begin = begin > w->bytes.begin ? begin : w->bytes.begin;
-    if (w->bytes.end <= begin) {
-        return;
-    }
-    int r = sl_page_cache_cached(j->map, begin, w->range_end, &cached, NULL);
-    if (r < 0 || cached < w->range_end - begin) {
-        j->run->calls->read_ahead(sl__map_os(j->map), begin, w->range_end);
-    }
-}
-
-static int populate_window(const job *j, const piece *w, sl_error *reterr)
+static int populate_window(const job *j, sl_range window, sl_error *reterr)
 {
     const sl__os_map *map = sl__map_os(j->map);
-    ask_for_tail(j, w);
     if (!atomic_load(&j->run->is_unknown_call)) {
-        int r = call_populate(j->run, map, w->bytes);
+        int r = call_populate(j->run, map, window);
         if (r != -EINVAL && r != -ENOSYS) {
-            return r < 0 ? explain(j, r, w->bytes, reterr) : 0;
+            return r < 0 ? explain(j, r, window, reterr) : 0;
         }
         atomic_store(&j->run->is_unknown_call, true);
     }
-    j->run->calls->read_ahead(map, w->bytes.begin, w->bytes.end);
-    j->run->calls->touch(map, w->bytes.begin, w->bytes.end);
+    j->run->calls->read_ahead(map, window.begin, window.end);
+    j->run->calls->touch(map, window.begin, window.end);
     return sl_map_check(j->map, reterr);
 }
 
 /* Takes windows until there are none; before each one, stops(j) may stop all. */
 static void work(job *j, bool (*stops)(job *j))
 {
-    piece w;
+    sl_range w;
     uint64_t n_bytes = FIRST_WINDOW_BYTES;
     uint64_t most = j->run->window_bytes;
     for (;;) {
@@ -177,16 +176,15 @@ static void work(job *j, bool (*stops)(job *j))
         }
         sl_error err = {0};
         uint64_t start_ns = sl__now_ns();
-        int r = populate_window(j, &w, &err);
+        int r = populate_window(j, w, &err);
         if (r < 0) {
             stop(j, r, &err);
             return;
         }
         if (j->run->calls->present) {
-            j->run->calls->present(
-                    j->run->calls->ud, sl__map_os(j->map), w.bytes.begin, w.bytes.end);
+            j->run->calls->present(j->run->calls->ud, sl__map_os(j->map), w.begin, w.end);
         }
-        atomic_fetch_add(&j->run->done_bytes, w.bytes.end - w.bytes.begin);
+        atomic_fetch_add(&j->run->done_bytes, w.end - w.begin);
         if (sl__now_ns() - start_ns < QUICK_NS) {
             n_bytes *= 2;
         }
@@ -239,13 +237,28 @@ static bool must_stop(job *j)
     return false;
 }
 
+/* Cuts the pages by what the kernel would read beside them. */
+static int cut(job *j, const sl_ranges *pages, sl_error *reterr)
+{
+    uint64_t n_bytes = sl__os_read_ahead_bytes(sl__map_os(j->map));
+    n_bytes = n_bytes > 0 ? n_bytes : USUAL_READ_AHEAD;
+    n_bytes = n_bytes < LARGEST_READ_AHEAD ? n_bytes : LARGEST_READ_AHEAD;
+    return sl__stretches_make(
+            pages, HEAD_READ_AHEADS * n_bytes, TAIL_READ_AHEADS * n_bytes, &j->stretches, reterr);
+}
+
 int sl__populate_one(
         sl__populate_run *run, const sl_map *map, const sl_ranges *pages, sl_error *reterr)
 {
-    job j = {.run = run, .map = map, .pages = pages};
+    job j = {.run = run, .map = map};
     sl__thread helpers[SL_POPULATE_MAX_THREADS] = {{.is_running = false}};
-    int r = sl__mutex_init(&j.lock, reterr);
+    int r = cut(&j, pages, reterr);
     if (r < 0) {
+        return r;
+    }
+    r = sl__mutex_init(&j.lock, reterr);
+    if (r < 0) {
+        sl__stretches_done(&j.stretches);
         return r;
     }
     /* Fewer threads than asked for are only slower. */
@@ -259,6 +272,7 @@ int sl__populate_one(
         sl__thread_join(&helpers[i]);
     }
     sl__mutex_done(&j.lock);
+    sl__stretches_done(&j.stretches);
     if (j.result < 0 && reterr) {
         *reterr = j.err;
     }

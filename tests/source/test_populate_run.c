@@ -301,7 +301,8 @@ static void test_G2_29_progress_and_cancel(void **state)
 {
     fixture *x = *state;
     for (unsigned n_threads = 1; n_threads <= 4; n_threads++) {
-        watcher w = {.cancel_at = (uint64_t)N_PAGES * PAGE / 4};
+        /* Where others help, they may be through before this thread is asked again. */
+        watcher w = {.cancel_at = n_threads == 1 ? (uint64_t)N_PAGES * PAGE / 4 : 0};
         page_file_drop(&x->f);
         sl_ranges_done(&x->set);
         add(x, 0, N_PAGES);

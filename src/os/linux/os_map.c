@@ -77,8 +77,10 @@ static int map_open_file(
         munmap(data, n_bytes);
         return r;
     }
-    /* Advice: a system that does not know it loses nothing but speed. */
-    madvise(data, n_bytes, MADV_SEQUENTIAL);
+    /*
+     * No advice of sequential reading: the kernel then reads a window and waits for it, instead of the next one
+     * meanwhile. Keeping it out of core dumps is advice too; a system may not know it.
+     */
     madvise(data, n_bytes, MADV_DONTDUMP);
     map->fd = fd;
     map->data = data;

@@ -1,0 +1,37 @@
+#include "source/stretches.h"
+
+#include "base/mem.h"
+
+int sl__stretches_make(const sl_ranges *pages, uint64_t head_bytes, uint64_t tail_bytes,
+        sl__stretches *ret_stretches, sl_error *reterr)
+{
+    sl__stretches made = {.items = sl__alloc(pages->n, 2 * sizeof *made.items)};
+    if (!made.items) {
+        return sl__fail_nomem(reterr, pages->n * 2 * sizeof *made.items, "the pages to populate");
+    }
+    for (size_t i = 0; i < pages->n; i++) {
+        sl_range all = pages->items[i];
+        uint64_t n_bytes = all.end - all.begin;
+        if (n_bytes <= head_bytes || n_bytes - head_bytes <= tail_bytes) {
+            made.items[made.n] = (sl__stretch){.bytes = all, .ask = {all}};
+            made.n++;
+            continue;
+        }
+        sl_range head = {all.begin, all.begin + head_bytes};
+        sl_range tail = {all.end - tail_bytes, all.end};
+        made.items[made.n] = (sl__stretch){.bytes = {head.end, all.end}, .ask = {head, tail}};
+        made.n++;
+        if (head_bytes > 0) {
+            made.items[made.n] = (sl__stretch){.bytes = head};
+            made.n++;
+        }
+    }
+    *ret_stretches = made;
+    return 0;
+}
+
+void sl__stretches_done(sl__stretches *stretches)
+{
+    sl__free(stretches->items);
+    *stretches = (sl__stretches){0};
+}
