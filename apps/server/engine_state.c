@@ -72,22 +72,34 @@ static int make_voice(void *ud, const float *samples, size_t n_samples, const ch
     return s2_engine_make_voice(s->engine, samples, n_samples, text, ret_voice, reterr);
 }
 
-/* Awake is what the next request makes it anyway; fetching ahead spares that request the wait. */
+/*
+ * Awake is what the next request makes it anyway; to fetch what the first phase of speaking needs spares it the wait.
+ * Without room for that, it will see for itself.
+ */
+static int wake(engine_state *s, sl_error *reterr)
+{
+    const sl_wait wait = {.is_cancelled = s->opts.should_stop, .ud = s->opts.stop_ud};
+    size_t units[SPEAKER_MAX_UNITS];
+    size_t n = 0;
+    sl_lease *lease = NULL;
+    for (size_t i = 0; i < s->n_units && n < SPEAKER_MAX_UNITS; i++) {
+        if (sl_plan_unit_role(s2_plan_solved(s->plan), 0, i) == SL_PLAN_NEEDED) {
+            units[n++] = i;
+        }
+    }
+    if (n == 0) {
+        return SL_OK;
+    }
+    int r = sl_lease_acquire(
+            s2_engine_residency(s->engine), units, n, false, &wait, &lease, reterr);
+    sl_lease_release(&lease);
+    return r;
+}
+
 static int change_level(void *ud, unsigned level, sl_error *reterr)
 {
     engine_state *s = ud;
-    sl_residency *residency = s2_engine_residency(s->engine);
-    if (level > 0) {
-        return s2_engine_sleep(s->engine, level, reterr);
-    }
-    for (size_t i = 0; i < s->n_units; i++) {
-        sl_unit_status unit;
-        sl_residency_unit_status(residency, i, &unit);
-        if (unit.wanted_place > 0) {
-            sl_residency_prefetch(residency, i);
-        }
-    }
-    return SL_OK;
+    return level > 0 ? s2_engine_sleep(s->engine, level, reterr) : wake(s, reterr);
 }
 
 static const char *place_name(const engine_state *s, size_t i_place)

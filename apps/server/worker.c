@@ -153,28 +153,30 @@ static void close_engine(worker *w)
     sl__mutex_unlock(&w->asking);
 }
 
+/* Runs a job; an engine that its file was changed under is opened anew. False if that fails. */
+static bool run_and_mend(worker *w, job *j)
+{
+    int r = run_job(w, j);
+    job_free(&j);
+    if (r != SL_ECHANGED) {
+        return true;
+    }
+    sl__log(&w->opts->log, SL_LOG_WARN, "the model's file has changed: opening it anew");
+    close_engine(w);
+    return open_engine(w) == 0;
+}
+
 static void work(void *ud)
 {
     worker *w = ud;
-    if (open_engine(w) < 0) {
-        return;
-    }
+    bool goes_on = open_engine(w) == 0;
     w->idle_since_ns = sl__now_ns();
-    while (!atomic_load(&w->is_cut)) {
+    while (goes_on && !atomic_load(&w->is_cut)) {
         job *j = job_queue_pop(w->queue, next_sleep_ns(w));
         if (j) {
-            int r = run_job(w, j);
-            job_free(&j);
-            if (r == SL_ECHANGED) {
-                sl__log(&w->opts->log, SL_LOG_WARN,
-                        "the model's file has changed: opening it anew");
-                close_engine(w);
-                if (open_engine(w) < 0) {
-                    break;
-                }
-            }
+            goes_on = run_and_mend(w, j);
         } else if (job_queue_is_closed(w->queue)) {
-            break;
+            goes_on = false;
         } else {
             sleep_if_idle(w);
         }
