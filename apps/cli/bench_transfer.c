@@ -35,12 +35,17 @@ typedef struct rig {
     sl__transfer *transfer; /* of the row */
 } rig;
 
+typedef enum keep_kind {
+    KEEP_NOTHING, /* what is registered in a run is unregistered in it */
+    KEEP_IN_RUN,  /* all of it is registered in each run, and unregistered between them */
+    KEEP_ALL,     /* all of it is registered before the runs */
+} keep_kind;
+
 typedef struct row_plan {
     const char *name;
     const char *about;
     sl__route route;
-    bool is_registered;  /* the row's files are registered with the device before its runs */
-    bool is_registering; /* in its runs */
+    keep_kind keep;
     int (*run)(rig *b, sl_error *reterr);
 } row_plan;
 
@@ -257,27 +262,11 @@ static int run_route(rig *b, sl_error *reterr)
     return sl__transfer_run(b->transfer, b->slices, b->n_pieces, &hooks, reterr);
 }
 
-static int register_files(rig *b, sl_error *reterr)
-{
-    int r = 0;
-    for (size_t i = 0; i < b->n_pieces && r == 0; i++) {
-        bool is_new = i == 0 || b->pieces[i].map != b->pieces[i - 1].map;
-        r = is_new ? sl__transfer_register(b->transfer, b->pieces[i].map, reterr) : 0;
-    }
-    return r;
-}
-
 static void unregister_files(rig *b)
 {
     for (size_t i = 0; i < b->n_pieces; i++) {
         sl__transfer_unregister(b->transfer, b->pieces[i].map);
     }
-}
-
-static int run_registering(rig *b, sl_error *reterr)
-{
-    int r = register_files(b, reterr);
-    return r < 0 ? r : run_route(b, reterr);
 }
 
 static double cpu_seconds(void)
@@ -303,7 +292,7 @@ static int measure(
 {
     sl__transfer_stats before = {0};
     sl__transfer_stats after = {0};
-    if (plan->is_registering) {
+    if (plan->keep == KEEP_IN_RUN) {
         unregister_files(b);
     }
     int r = b->opts->before_run ? b->opts->before_run(b->opts->ud, reterr) : 0;
@@ -326,6 +315,9 @@ static int measure(
     if (b->transfer) {
         sl__transfer_get_stats(b->transfer, &after);
     }
+    if (plan->route == SL__ROUTE_REGISTERED && after.n_windows == 0) {
+        return sl__fail(reterr, SL_EUNSUPPORTED, "%s does not register memory", b->info.name);
+    }
     if (*ret_speed > row->best_bytes_per_s) {
         row->best_bytes_per_s = *ret_speed;
         row->cpu_s = cpu_s;
@@ -339,7 +331,11 @@ static int measure(
 
 static int make_transfer(rig *b, const row_plan *plan, bench_row *row, sl_error *reterr)
 {
+    bool keeps = plan->keep != KEEP_NOTHING;
     const sl__transfer_opts opts = {
+            /* Room for parts of windows at both ends of a tensor. */
+            .register_bytes = keeps ? 2 * total_bytes(b->opts) + (UINT64_C(1) << 31) : 0,
+            .keeps_windows = keeps,
             .route = plan->route,
             .n_threads = row->n_threads,
             .n_slots = row->n_slots,
@@ -347,8 +343,8 @@ static int make_transfer(rig *b, const row_plan *plan, bench_row *row, sl_error 
     };
     uint64_t start = sl__now_ns();
     int r = sl__transfer_create(b->opts->device, &opts, &b->transfer, reterr);
-    if (r == 0 && plan->is_registered) {
-        r = register_files(b, reterr);
+    if (r == 0 && plan->keep == KEEP_ALL) {
+        r = run_route(b, reterr);
     }
     row->setup_s = (double)(sl__now_ns() - start) / 1e9;
     return r;
@@ -382,8 +378,7 @@ static int measure_row(
         r = measure(b, plan, row, &speeds[i], &err);
     }
     sl__transfer_free(&b->transfer);
-    if (r < 0 && (plan->is_registered || plan->is_registering) && r != SL_ECANCELLED &&
-            r != SL_EIO) {
+    if (r < 0 && plan->route == SL__ROUTE_REGISTERED && r != SL_ECANCELLED && r != SL_EIO) {
         row->failure = err;
         row->failure.code = r;
         return 0;
@@ -399,24 +394,28 @@ static int measure_row(
     return 0;
 }
 
-static const row_plan link_plan = {
-        "link", "from pinned memory: the limit", SL__ROUTE_AUTO, false, false, run_link};
+static const row_plan link_plan = {"link", "from pinned memory that nobody fills: the limit",
+        SL__ROUTE_AUTO, KEEP_NOTHING, run_link};
 static const row_plan set_plan = {"set", "a set and a wait for each tensor: the usual way",
-        SL__ROUTE_AUTO, false, false, run_set};
+        SL__ROUTE_AUTO, KEEP_NOTHING, run_set};
 static const row_plan plain_plan = {
-        "plain", "queued, straight from the mapping", SL__ROUTE_PLAIN, false, false, run_route};
-static const row_plan filled_plans[] = {
-        {"pread", "pinned ring, filled by read", SL__ROUTE_PREAD, false, false, run_route},
-        {"memcpy", "pinned ring, filled from the mapping", SL__ROUTE_MEMCPY, false, false,
+        "plain", "queued, straight from the mapping", SL__ROUTE_PLAIN, KEEP_NOTHING, run_route};
+static const row_plan threads_plans[] = {
+        {"pread", "pinned ring, filled by read", SL__ROUTE_PREAD, KEEP_NOTHING, run_route},
+        {"memcpy", "pinned ring, filled from the mapping", SL__ROUTE_MEMCPY, KEEP_NOTHING,
+                run_route},
+        {"windows", "windows of the mapping, registered ahead of their copies",
+                SL__ROUTE_REGISTERED, KEEP_NOTHING, run_route},
+        {"register", "the same, and all of them stay registered", SL__ROUTE_REGISTERED, KEEP_IN_RUN,
                 run_route},
 };
-static const row_plan register_plans[] = {
-        {"register", "registered with the device in the run", SL__ROUTE_REGISTERED, false, true,
-                run_registering},
-        {"registered", "registered before", SL__ROUTE_REGISTERED, true, false, run_route},
-};
+#define N_THREADS_PLANS (sizeof threads_plans / sizeof threads_plans[0])
+static const row_plan memcpy_plan = {"memcpy", "pinned ring, filled from the mapping",
+        SL__ROUTE_MEMCPY, KEEP_NOTHING, run_route};
+static const row_plan registered_plan = {"registered", "once more, when all are registered",
+        SL__ROUTE_REGISTERED, KEEP_ALL, run_route};
 static const row_plan auto_plan = {
-        "auto", "what a load takes", SL__ROUTE_AUTO, false, false, run_route};
+        "auto", "what a load takes", SL__ROUTE_AUTO, KEEP_NOTHING, run_route};
 
 /* Rings of other sizes than the one that was asked for, filled from the mapping. */
 static int measure_rings(rig *b, ring_size usual, bench_transfer_result *ret, sl_error *reterr)
@@ -427,7 +426,7 @@ static int measure_rings(rig *b, ring_size usual, bench_transfer_result *ret, sl
     for (size_t i = 0; i < sizeof rings / sizeof rings[0] && r == 0; i++) {
         ring_size ring = rings[i];
         ring.n_threads = usual.n_threads;
-        r = measure_row(b, &filled_plans[1], ring, ret, reterr);
+        r = measure_row(b, &memcpy_plan, ring, ret, reterr);
     }
     return r;
 }
@@ -441,18 +440,16 @@ static int measure_rows(rig *b, bench_transfer_result *ret, sl_error *reterr)
     r = r < 0 ? r : measure_row(b, &link_plan, none, ret, reterr);
     r = r < 0 ? r : measure_row(b, &set_plan, none, ret, reterr);
     r = r < 0 ? r : measure_row(b, &plain_plan, none, ret, reterr);
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < N_THREADS_PLANS; i++) {
         for (size_t k = 0; k < opts->n_thread_counts && r == 0; k++) {
             ring.n_threads = opts->n_threads[k];
-            r = measure_row(b, &filled_plans[i], ring, ret, reterr);
+            r = measure_row(b, &threads_plans[i], ring, ret, reterr);
         }
     }
     if (r == 0 && opts->tries_rings) {
         r = measure_rings(b, ring, ret, reterr);
     }
-    for (size_t i = 0; i < 2 && r == 0; i++) {
-        r = measure_row(b, &register_plans[i], none, ret, reterr);
-    }
+    r = r < 0 ? r : measure_row(b, &registered_plan, ring, ret, reterr);
     return r < 0 ? r : measure_row(b, &auto_plan, ring, ret, reterr);
 }
 

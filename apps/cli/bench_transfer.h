@@ -27,7 +27,7 @@ typedef struct bench_range {
 } bench_range;
 
 #define BENCH_MAX_THREADS 16 /* entries of a list of numbers of threads */
-#define BENCH_MAX_ROWS    (2 * BENCH_MAX_THREADS + 16)
+#define BENCH_MAX_ROWS    (4 * BENCH_MAX_THREADS + 16)
 
 typedef struct bench_transfer_opts {
     sl_device *device;
@@ -49,8 +49,7 @@ typedef struct bench_transfer_opts {
 
 /* One way to move the bytes. Counts are those of the best run. */
 typedef struct bench_row {
-    const char *
-            name; /* static: "link", "set", "plain", "pread", "memcpy", "register", "registered", "auto", ... */
+    const char *name;  /* static: "link", "set", "pread", ... */
     const char *about; /* static: what it is */
     sl__route route;   /* what moved most bytes; SL__ROUTE_AUTO for "link" and "set" */
     size_t n_threads;  /* that fill slots; 0 = none */

@@ -16,7 +16,7 @@ enum {
 static bool can_take(const sl__slot_ring *ring)
 {
     return ring->is_running && !ring->is_exhausted && ring->failed_job == UINT64_MAX &&
-           ring->n_taken - ring->n_released < ring->n_slots;
+           ring->n_taken - ring->n_released < ring->max_jobs;
 }
 
 static const unsigned char *map_bytes(const sl_map *map, uint64_t offset)
@@ -63,6 +63,30 @@ static int fill(const sl__slot_ring *ring, size_t i_slot, sl_error *reterr)
     return copy_chunk(ring, &slot->chunk, dst, reterr);
 }
 
+/* Holds the window of a chunk of the registered route for its slot; the lock is released meanwhile. */
+static void get_window(sl__slot_ring *ring, sl__slot *slot)
+{
+    const sl__piece *piece =
+            &ring->walk.slices[slot->chunk.i_slice].pieces[slot->chunk.start.i_piece];
+    uint64_t offset = piece->offset + slot->chunk.start.n_done;
+    bool is_new;
+    slot->i_window = sl__map_windows_hold(&ring->windows, piece->map, offset, &is_new);
+    slot->has_window = true;
+    sl__window *window = &ring->windows.items[slot->i_window];
+    if (is_new) {
+        sl__mutex_unlock(&ring->lock);
+        sl__map_windows_register(&ring->windows, slot->i_window);
+        sl__mutex_lock(&ring->lock);
+        window->is_busy = false;
+        ring->windows.n_registered += window->registration != NULL;
+        ring->windows.n_refused += window->registration == NULL;
+        sl__cond_broadcast(&ring->changed);
+    }
+    while (window->is_busy) {
+        sl__cond_wait(&ring->changed, &ring->lock);
+    }
+}
+
 /* Takes the next job and fills it; the caller holds the lock, which is released meanwhile. */
 static void take_and_fill(sl__slot_ring *ring)
 {
@@ -77,6 +101,9 @@ static void take_and_fill(sl__slot_ring *ring)
     size_t i_slot = (size_t)(job % ring->n_slots);
     ring->slots[i_slot].chunk = chunk;
     ring->n_filling++;
+    if (ring->route == SL__ROUTE_REGISTERED && chunk.n_bytes > 0) {
+        get_window(ring, &ring->slots[i_slot]);
+    }
     sl__mutex_unlock(&ring->lock);
     int r = fill(ring, i_slot, &error);
     sl__mutex_lock(&ring->lock);
@@ -96,7 +123,7 @@ static void serve(void *ud)
     sl__slot_ring *ring = ud;
     sl__mutex_lock(&ring->lock);
     while (!ring->stops) {
-        if (can_take(ring) && !ring->is_direct) {
+        if (can_take(ring) && ring->has_help) {
             take_and_fill(ring);
         } else {
             sl__cond_wait(&ring->can_take, &ring->lock);
@@ -142,7 +169,13 @@ static int make_slots(sl__slot_ring *ring, sl_error *reterr)
     if (!ring->slots || !ring->threads) {
         return sl__fail_nomem(reterr, ring->n_slots * sizeof *ring->slots, "slots of a transfer");
     }
-    int r = sl_pinned_alloc(ring->device, ring->n_slots * ring->slot_bytes, &ring->memory, reterr);
+    ring->windows.device = ring->device;
+    ring->windows.window_bytes = ring->window_bytes;
+    int r = sl__map_windows_init(&ring->windows, ring->n_windows, reterr);
+    if (r < 0) {
+        return r;
+    }
+    r = sl_pinned_alloc(ring->device, ring->n_slots * ring->slot_bytes, &ring->memory, reterr);
     for (size_t i = 0; i < ring->n_slots && r == 0; i++) {
         r = sl_event_create(ring->device, &ring->slots[i].event, reterr);
     }
@@ -176,6 +209,7 @@ void sl__slot_ring_done(sl__slot_ring *ring)
     for (size_t i = 0; ring->slots && i < ring->n_slots; i++) {
         sl_event_free(&ring->slots[i].event);
     }
+    sl__map_windows_done(&ring->windows);
     sl_pinned_free(&ring->memory);
     if (ring->has_locks) {
         sl__cond_done(&ring->changed);
@@ -193,8 +227,16 @@ void sl__slot_ring_begin(sl__slot_ring *ring, const sl__walk *walk, sl__route ro
     ring->route = route;
     ring->is_direct = route == SL__ROUTE_PLAIN || route == SL__ROUTE_REGISTERED;
     ring->walk = *walk;
-    ring->walk.max_bytes = ring->slot_bytes;
     ring->walk.joins = !ring->is_direct;
+    ring->walk.max_bytes = ring->slot_bytes;
+    ring->walk.window_bytes = 0;
+    ring->max_jobs = ring->n_slots;
+    ring->has_help = ring->n_threads > 0 && route != SL__ROUTE_PLAIN;
+    if (route == SL__ROUTE_REGISTERED) {
+        ring->walk.max_bytes = (size_t)ring->window_bytes;
+        ring->walk.window_bytes = ring->window_bytes;
+        ring->max_jobs = ring->n_slots < ring->windows.n ? ring->n_slots : ring->windows.n;
+    }
     ring->cursor = (sl__cursor){0};
     ring->is_exhausted = false;
     ring->n_taken = 0;
@@ -206,6 +248,15 @@ void sl__slot_ring_begin(sl__slot_ring *ring, const sl__walk *walk, sl__route ro
     sl__mutex_unlock(&ring->lock);
 }
 
+static void empty(sl__slot_ring *ring, sl__slot *slot)
+{
+    if (slot->has_window) {
+        sl__map_windows_let_go(&ring->windows, slot->i_window);
+    }
+    slot->has_window = false;
+    slot->is_filled = false;
+}
+
 void sl__slot_ring_end(sl__slot_ring *ring)
 {
     sl__mutex_lock(&ring->lock);
@@ -214,7 +265,7 @@ void sl__slot_ring_end(sl__slot_ring *ring)
         sl__cond_wait(&ring->changed, &ring->lock);
     }
     for (size_t i = 0; i < ring->n_slots; i++) {
-        ring->slots[i].is_filled = false;
+        empty(ring, &ring->slots[i]);
     }
     sl__mutex_unlock(&ring->lock);
 }
@@ -233,7 +284,7 @@ static sl__ring_state state_of(const sl__slot_ring *ring)
     if (!is_taken && ring->is_exhausted) {
         return SL__RING_END;
     }
-    if (can_take(ring) && (ring->n_threads == 0 || ring->is_direct)) {
+    if (can_take(ring) && !ring->has_help) {
         return SL__RING_MAY_FILL;
     }
     if (is_taken || can_take(ring)) {
@@ -292,7 +343,7 @@ sl__slot *sl__slot_ring_oldest(sl__slot_ring *ring)
 void sl__slot_ring_release(sl__slot_ring *ring)
 {
     sl__mutex_lock(&ring->lock);
-    ring->slots[ring->n_released % ring->n_slots].is_filled = false;
+    empty(ring, &ring->slots[ring->n_released % ring->n_slots]);
     ring->n_released++;
     sl__cond_signal(&ring->can_take);
     sl__mutex_unlock(&ring->lock);

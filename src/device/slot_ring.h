@@ -3,13 +3,15 @@
  *
  * Jobs are chunks, numbered from 0 in the order of the bytes; job j lives in slot j % n_slots. A job is taken
  * (its slot is reserved and its bytes fetched), then filled, then released (the device has its bytes). Threads
- * take and fill; the thread of the run consumes in order and releases in order.
+ * take and fill; the thread of the run consumes in order and releases in order. To fill a job of the registered route
+ * is to register the window that its bytes are in.
  *
  * Threads: begin, end, ready, release and fill_one are for the thread of the run.
  */
 #ifndef SL_DEVICE_SLOT_RING_H
 #define SL_DEVICE_SLOT_RING_H
 
+#include "device/map_windows.h"
 #include "device/transfer_walk.h"
 #include "os/os_thread.h"
 
@@ -18,6 +20,8 @@ typedef struct sl__slot {
     const unsigned char *src; /* the bytes: in the ring, or in a mapping */
     sl_event *event;          /* recorded behind the upload */
     bool is_filled;
+    bool has_window; /* src is in this one */
+    size_t i_window;
 } sl__slot;
 
 typedef enum sl__ring_state {
@@ -35,6 +39,8 @@ typedef struct sl__slot_ring {
     size_t n_slots;
     size_t slot_bytes;
     size_t n_threads; /* 0: fill_one does it all */
+    size_t n_windows; /* that may be registered at once */
+    uint64_t window_bytes;
     sl__read_fn read;
     void *read_ud;
 
@@ -50,6 +56,8 @@ typedef struct sl__slot_ring {
     bool stops;
     bool is_running; /* between begin and end */
     bool is_direct;  /* nothing is copied: src points into the mapping */
+    bool has_help;   /* threads fill */
+    size_t max_jobs; /* taken and not released */
     sl__route route;
     sl__walk walk;
     sl__cursor cursor;
@@ -61,6 +69,7 @@ typedef struct sl__slot_ring {
     uint64_t failed_job; /* UINT64_MAX = none */
     sl_error error;      /* of failed_job */
     uint64_t n_fills;    /* ever */
+    sl__map_windows windows;
 } sl__slot_ring;
 
 int sl__slot_ring_init(sl__slot_ring *ring, sl_error *reterr) SL_MUST_CHECK;

@@ -18,14 +18,11 @@
 enum {
     DEFAULT_SLOTS = 16, /* and one more for each thread beyond 8 */
     DEFAULT_SLOT_BYTES = 4 << 20,
+    DEFAULT_WINDOW_BYTES = 32 << 20,
+    DEFAULT_REGISTER_BYTES = 512 << 20,
     MAX_DEFAULT_THREADS = 16,
     TRIAL_SLOTS = 4
 };
-
-typedef struct registered_map {
-    const sl_map *map;
-    sl_registration *registration;
-} registered_map;
 
 struct sl__transfer {
     sl_device *device;
@@ -35,9 +32,6 @@ struct sl__transfer {
     sl__route_choice choice;
     sl__transfer_stats stats;
     size_t max_in_flight; /* uploads; the other slots are being filled */
-    registered_map *maps;
-    size_t n_maps;
-    size_t cap_maps;
 };
 
 /* Consecutive slices that take one route. */
@@ -95,6 +89,12 @@ static void set_defaults(sl__transfer *t, const sl__transfer_opts *opts)
     if (t->opts.slot_bytes == 0) {
         t->opts.slot_bytes = DEFAULT_SLOT_BYTES;
     }
+    if (t->opts.window_bytes == 0) {
+        t->opts.window_bytes = DEFAULT_WINDOW_BYTES;
+    }
+    if (t->opts.register_bytes == 0) {
+        t->opts.register_bytes = DEFAULT_REGISTER_BYTES;
+    }
     t->max_in_flight = in_flight(t->opts.n_slots, t->opts.n_threads);
     if (!t->opts.read) {
         t->opts.read = read_map;
@@ -123,6 +123,10 @@ int sl__transfer_create(sl_device *device, const sl__transfer_opts *opts,
     t->ring.n_threads = t->opts.n_threads;
     t->ring.read = t->opts.read;
     t->ring.read_ud = t->opts.read_ud;
+    t->ring.window_bytes = t->opts.window_bytes;
+    if (t->info.can_register) {
+        t->ring.n_windows = (size_t)(t->opts.register_bytes / t->opts.window_bytes);
+    }
     r = sl__slot_ring_init(&t->ring, reterr);
     if (r < 0) {
         goto out;
@@ -144,51 +148,13 @@ void sl__transfer_free(sl__transfer **transfer)
     }
     sl__transfer *t = *transfer;
     *transfer = NULL;
-    for (size_t i = 0; i < t->n_maps; i++) {
-        sl_unregister(&t->maps[i].registration);
-    }
     sl__slot_ring_done(&t->ring);
-    sl__free(t->maps);
     sl__free(t);
-}
-
-/* Index of a registered map, n_maps if it is not. */
-static size_t find_map(const sl__transfer *t, const sl_map *map)
-{
-    size_t i = 0;
-    while (i < t->n_maps && t->maps[i].map != map) {
-        i++;
-    }
-    return i;
-}
-
-int sl__transfer_register(sl__transfer *transfer, const sl_map *map, sl_error *reterr)
-{
-    sl__transfer *t = transfer;
-    sl_registration *registration = NULL;
-    if (find_map(t, map) < t->n_maps) {
-        return sl__fail(reterr, SL_EEXIST, "%s: this file is registered with %s already",
-                sl_map_path(map), t->info.name);
-    }
-    if (!sl__grow((void **)&t->maps, &t->cap_maps, t->n_maps + 1, sizeof *t->maps)) {
-        return sl__fail_nomem(reterr, sizeof *t->maps, "a registration");
-    }
-    int r = sl_register(t->device, sl_map_data(map), sl_map_size(map), &registration, reterr);
-    if (r == 0) {
-        t->maps[t->n_maps] = (registered_map){.map = map, .registration = registration};
-        t->n_maps++;
-    }
-    return r;
 }
 
 void sl__transfer_unregister(sl__transfer *transfer, const sl_map *map)
 {
-    size_t i = find_map(transfer, map);
-    if (i < transfer->n_maps) {
-        sl_unregister(&transfer->maps[i].registration);
-        transfer->n_maps--;
-        transfer->maps[i] = transfer->maps[transfer->n_maps];
-    }
+    sl__map_windows_forget(&transfer->ring.windows, map);
 }
 
 void sl__transfer_get_stats(const sl__transfer *transfer, sl__transfer_stats *ret)
@@ -196,6 +162,7 @@ void sl__transfer_get_stats(const sl__transfer *transfer, sl__transfer_stats *re
     *ret = transfer->stats;
     memcpy(ret->bytes_per_s, transfer->choice.bytes_per_s, sizeof ret->bytes_per_s);
     ret->n_fills = transfer->ring.n_fills;
+    ret->n_windows = transfer->ring.windows.n_registered;
 }
 
 static int check_piece(const sl__piece *piece, sl_error *reterr)
@@ -369,15 +336,6 @@ static int run_pass(pass *p, sl_error *reterr)
     return 0;
 }
 
-static bool has_registered_maps(const sl__transfer *t, const sl__slice *slice)
-{
-    bool all = slice->n_pieces > 0;
-    for (size_t k = 0; k < slice->n_pieces && all; k++) {
-        all = find_map(t, slice->pieces[k].map) < t->n_maps;
-    }
-    return all;
-}
-
 /* A trial has to be long enough that slots are filled and uploaded at the same time. */
 static uint64_t trial_bytes(const sl__transfer *t)
 {
@@ -392,7 +350,8 @@ static sl__route route_of(sl__transfer *t, const sl__slice *slice, bool *ret_is_
             [SL__ROUTE_PLAIN] = true,
             [SL__ROUTE_PREAD] = true,
             [SL__ROUTE_MEMCPY] = true,
-            [SL__ROUTE_REGISTERED] = has_registered_maps(t, slice),
+            /* A device that refused once will refuse again. */
+            [SL__ROUTE_REGISTERED] = t->ring.n_windows > 0 && t->ring.windows.n_refused == 0,
     };
     *ret_is_trial = false;
     if (t->opts.route != SL__ROUTE_AUTO) {
@@ -447,6 +406,9 @@ int sl__transfer_run(sl__transfer *transfer, const sl__slice *slices, size_t n_s
             sl__route_measured(&t->choice, route, sl__slice_bytes(&slices[i]), ns);
         }
         i += p.n_slices;
+    }
+    if (!t->opts.keeps_windows) {
+        sl__map_windows_forget(&t->ring.windows, NULL);
     }
     return r;
 }

@@ -7,19 +7,21 @@
  *   plain        uploads straight from the mapping; the driver does what it likes
  *   pread        a ring of pinned slots, filled by a few threads with pread
  *   memcpy       the same, filled from the mapping
- *   registered   uploads straight from a mapping that the device was told of (sl__transfer_register)
+ *   registered   uploads straight from windows of the mapping that the threads register with the device ahead of
+ *                the copies, a few at a time
  *
  * With SL__ROUTE_AUTO the first slices of at least four slots try the routes that are possible, each twice and in
  * turns; the fastest takes the rest and all later runs.
  *
- * Everything is made at creation: a run starts no thread, pins nothing and allocates nothing. When it returns,
+ * Everything is made at creation: a run starts no thread and allocates nothing; only the registered route tells the
+ * device of memory. When it returns,
  * nothing is in flight and no memory of the caller is used any more, whether it worked, failed or was
  * cancelled. Tensors do not get a copy and a wait each: neighbours share slots.
  *
  * Does not promise: a good choice of route from a cold page cache, where the disk decides.
  *
  * Threads: one run at a time, in the thread that owns the device's queue meanwhile.
- * Lifetime: free it before its device; maps stay open until they are unregistered or it is freed.
+ * Lifetime: free it before its device.
  */
 #ifndef SL_DEVICE_TRANSFER_H
 #define SL_DEVICE_TRANSFER_H
@@ -56,12 +58,15 @@ typedef int (*sl__read_fn)(
         void *ud, const sl_map *map, void *buf, uint64_t offset, size_t n_bytes, sl_error *reterr);
 
 typedef struct sl__transfer_opts {
-    sl__route route;    /* 0 = SL__ROUTE_AUTO */
-    size_t n_slots;     /* 0 = 16 */
-    size_t slot_bytes;  /* 0 = 4 MiB */
-    size_t n_threads;   /* 0 = one for each processor, at most 16 */
-    bool is_threadless; /* the thread of the run fills the slots itself */
-    sl__read_fn read;   /* NULL = sl_map_pread */
+    sl__route route;         /* 0 = SL__ROUTE_AUTO */
+    size_t n_slots;          /* 0 = 16 */
+    size_t slot_bytes;       /* 0 = 4 MiB */
+    size_t n_threads;        /* 0 = one for each processor, at most 16 */
+    uint64_t window_bytes;   /* 0 = 32 MiB; a multiple of the page */
+    uint64_t register_bytes; /* at most registered, and so locked in memory, at once; 0 = 512 MiB */
+    bool keeps_windows;      /* they stay registered after a run: see sl__transfer_unregister */
+    bool is_threadless;      /* the thread of the run fills the slots itself */
+    sl__read_fn read;        /* NULL = sl_map_pread */
     void *read_ud;
     uint64_t (*now_ns)(void *ud); /* NULL = sl__now_ns; measures the routes */
     void *now_ud;
@@ -78,15 +83,7 @@ int sl__transfer_create(sl_device *device, const sl__transfer_opts *opts,
 /* Unregisters, joins the threads, frees, and sets *transfer to NULL. Accepts NULL. No run is going on. */
 void sl__transfer_free(sl__transfer **transfer);
 
-/*
- * Registers a mapping with the device, which reads and locks all of its pages: the caller has checked the RAM
- * budget. A failure leaves it unregistered, and runs take another route.
- * Errors: those of sl_register; SL_EEXIST for a map that is registered here already.
- */
-int sl__transfer_register(
-        sl__transfer *transfer, const sl_map *map, sl_error *reterr) SL_MUST_CHECK;
-
-/* Does nothing for a map that is not registered. No run is going on. */
+/* Unregisters what keeps_windows left of a mapping, before it is closed. No run is going on. */
 void sl__transfer_unregister(sl__transfer *transfer, const sl_map *map);
 
 /* What a run asks and tells; zeroed = nothing. Called in the thread of the run, without a lock. */
@@ -114,9 +111,10 @@ typedef struct sl__transfer_stats {
     uint64_t n_bytes; /* that arrived, by all routes */
     uint64_t route_bytes[SL__ROUTE_COUNT];
     uint64_t n_uploads;
-    uint64_t n_waits;  /* for events */
-    uint64_t n_stalls; /* times that nothing was in flight while slots were being filled */
-    uint64_t n_fills;  /* of slots */
+    uint64_t n_waits;   /* for events */
+    uint64_t n_stalls;  /* times that nothing was in flight while slots were being filled */
+    uint64_t n_fills;   /* of slots */
+    uint64_t n_windows; /* registered */
     uint64_t ring_bytes;
     bool is_pinned; /* the ring */
 } sl__transfer_stats;

@@ -31,6 +31,11 @@ static void take(const sl__walk *walk, const sl__piece *piece, uint64_t gap, sl_
     uint64_t room = walk->max_bytes - chunk->n_bytes - gap;
     uint64_t left = piece->n_bytes - cursor->n_done;
     uint64_t n = left < room ? left : room;
+    if (walk->window_bytes > 0) {
+        uint64_t in_window =
+                walk->window_bytes - (piece->offset + cursor->n_done) % walk->window_bytes;
+        n = n < in_window ? n : in_window;
+    }
     chunk->n_bytes += (size_t)(gap + n);
     cursor->n_done += n;
 }

@@ -28,6 +28,8 @@ typedef struct sl__walk {
     const sl__slice *slices;
     size_t n_slices;
     size_t max_bytes; /* of a chunk, at least 1 */
+    uint64_t
+            window_bytes; /* no chunk goes beyond a multiple of this in its file; 0 = none, 0 with joins */
     uint64_t max_gap; /* between pieces of a chunk, which may have several; see joins */
     bool joins;       /* false: a chunk is part of one piece */
 } sl__walk;

@@ -10,6 +10,7 @@ import tree
 TESTED_BY = {
     "src/device/sim_queue.c": "test_sim.c",
     "src/device/sim_ranges.c": "test_sim.c",
+    "src/device/map_windows.c": "test_transfer.c",
     "src/device/slot_ring.c": "test_transfer.c",
     "src/engine/audio/opus_encoder.c": "test_writer.c",
     "src/engine/audio/pcm_encoder.c": "test_writer.c",
