@@ -3,7 +3,8 @@
 #include <stddef.h>
 
 enum {
-    TRIES = 2
+    TRIES = 2,
+    HOPE = 2 /* one that was so many times slower is not tried again */
 };
 
 /* From the safest on: pread cannot fault, and costs neither a page table nor locked pages. */
@@ -23,12 +24,23 @@ const char *sl__route_name(sl__route route)
     return (unsigned)route < SL__ROUTE_COUNT ? names[route] : "unknown";
 }
 
+/* Whether a second try could make it the fastest. */
+static bool is_hopeful(const sl__route_choice *choice, sl__route route)
+{
+    double best = 0;
+    for (size_t i = 0; i < n_routes; i++) {
+        double speed = choice->bytes_per_s[by_preference[i]];
+        best = speed > best ? speed : best;
+    }
+    return choice->n_tries[route] == 0 || choice->bytes_per_s[route] * HOPE >= best;
+}
+
 sl__route sl__route_to_try(const sl__route_choice *choice, const bool possible[SL__ROUTE_COUNT])
 {
     for (unsigned n = 0; n < TRIES; n++) {
         for (size_t i = 0; i < n_routes; i++) {
             sl__route route = by_preference[i];
-            if (possible[route] && choice->n_tries[route] <= n) {
+            if (possible[route] && choice->n_tries[route] <= n && is_hopeful(choice, route)) {
                 return route;
             }
         }

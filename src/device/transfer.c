@@ -16,11 +16,13 @@
 #include "os/os_process.h"
 
 enum {
-    DEFAULT_SLOTS = 16, /* and one more for each thread beyond 8 */
-    DEFAULT_SLOT_BYTES = 4 << 20,
+    LEAST_SLOTS = 16,
+    SPARE_SLOTS = 8, /* beside one for each thread: they are on their way */
+    DEFAULT_RING_BYTES = 64 << 20,
     DEFAULT_WINDOW_BYTES = 32 << 20,
     DEFAULT_REGISTER_BYTES = 512 << 20,
     MAX_DEFAULT_THREADS = 16,
+    PAGE_BYTES = 4096,
     TRIAL_SLOTS = 4
 };
 
@@ -73,6 +75,14 @@ static size_t in_flight(size_t n_slots, size_t n_threads)
     return n > most ? most : n;
 }
 
+/* In whole pages, if it is more than one. */
+static size_t share_of_ring(size_t ring_bytes, size_t n_slots)
+{
+    size_t n = (ring_bytes ? ring_bytes : DEFAULT_RING_BYTES) / n_slots;
+    n -= n > PAGE_BYTES ? n % PAGE_BYTES : 0;
+    return n > 0 ? n : 1;
+}
+
 static void set_defaults(sl__transfer *t, const sl__transfer_opts *opts)
 {
     t->opts = opts ? *opts : (sl__transfer_opts){0};
@@ -83,11 +93,11 @@ static void set_defaults(sl__transfer *t, const sl__transfer_opts *opts)
         t->opts.n_threads = 0;
     }
     if (t->opts.n_slots == 0) {
-        size_t for_threads = t->opts.n_threads + DEFAULT_SLOTS / 2;
-        t->opts.n_slots = for_threads > DEFAULT_SLOTS ? for_threads : DEFAULT_SLOTS;
+        size_t n = t->opts.n_threads + SPARE_SLOTS;
+        t->opts.n_slots = n > LEAST_SLOTS ? n : LEAST_SLOTS;
     }
     if (t->opts.slot_bytes == 0) {
-        t->opts.slot_bytes = DEFAULT_SLOT_BYTES;
+        t->opts.slot_bytes = share_of_ring(t->opts.ring_bytes, t->opts.n_slots);
     }
     if (t->opts.window_bytes == 0) {
         t->opts.window_bytes = DEFAULT_WINDOW_BYTES;

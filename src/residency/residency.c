@@ -10,7 +10,7 @@
 #include "os/os_clock.h"
 #include "residency/residency_impl.h"
 
-#define N_SLOTS        16 /* of a worker's ring: the default of transfers */
+#define LEAST_RING     16 /* bytes: a transfer has as many slots */
 #define N_TRACE        4096
 #define CANCEL_POLL_NS UINT64_C(10000000)
 
@@ -216,7 +216,7 @@ static int open_places(sl_residency *r, const sl_residency_opts *opts, sl_error 
         r->movers[i].residency = r;
         r->movers[i].i_place = i;
         r->movers[i].loader.device = opts->places[i].device;
-        r->movers[i].loader.opts.slot_bytes = opts->ring_bytes / N_SLOTS;
+        r->movers[i].loader.opts.ring_bytes = opts->ring_bytes;
         if (opts->is_stepped) {
             /* One thread, and no measuring: the same calls each time. */
             r->movers[i].loader.opts.is_threadless = true;
@@ -252,9 +252,9 @@ static int check_opts(const sl_residency_opts *opts, sl_error *reterr)
         return sl__fail(reterr, SL_EINVAL, "residency: %zu places, needed are 1 to %d",
                 opts->n_places, SL_PLAN_N_MAX);
     }
-    if (opts->ring_bytes != 0 && opts->ring_bytes < N_SLOTS) {
+    if (opts->ring_bytes != 0 && opts->ring_bytes < LEAST_RING) {
         return sl__fail(reterr, SL_EINVAL, "residency: a ring of %zu bytes, needed are %d or more",
-                opts->ring_bytes, N_SLOTS);
+                opts->ring_bytes, LEAST_RING);
     }
     return 0;
 }

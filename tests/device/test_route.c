@@ -22,6 +22,23 @@ static void test_every_possible_route_is_tried_twice_in_turns(void **state)
     assert_true(choice.bytes_per_s[SL__ROUTE_PLAIN] > 9e9); /* the better of both */
 }
 
+/* A second look at what is far behind would cost more than it can bring. */
+static void test_what_is_far_behind_is_tried_once(void **state)
+{
+    (void)state;
+    sl__route_choice choice = {{0}, {0}};
+    for (int route = SL__ROUTE_PLAIN; route < SL__ROUTE_COUNT; route++) {
+        assert_true(sl__route_to_try(&choice, all) != SL__ROUTE_AUTO);
+        sl__route_measured(&choice, (sl__route)route, 1000, route == SL__ROUTE_PLAIN ? 201 : 100);
+    }
+    for (int i = 0; i < 3; i++) {
+        sl__route route = sl__route_to_try(&choice, all);
+        assert_true(route != SL__ROUTE_AUTO && route != SL__ROUTE_PLAIN);
+        sl__route_measured(&choice, route, 1000, 100);
+    }
+    assert_int_equal(sl__route_to_try(&choice, all), SL__ROUTE_AUTO);
+}
+
 static void test_the_fastest_is_chosen(void **state)
 {
     (void)state;
@@ -83,6 +100,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_every_possible_route_is_tried_twice_in_turns),
+            cmocka_unit_test(test_what_is_far_behind_is_tried_once),
             cmocka_unit_test(test_the_fastest_is_chosen),
             cmocka_unit_test(test_a_little_faster_does_not_beat_safer),
             cmocka_unit_test(test_only_possible_routes_are_chosen),
