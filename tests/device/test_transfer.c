@@ -331,6 +331,42 @@ static void test_tensors_share_copies_and_a_run_makes_nothing(void **state)
     free_transfer(f, &transfer);
 }
 
+/* One tensor of N bytes: as many copies, waits and fills as its slots or windows, on every route. */
+static void test_copies_and_waits_are_as_many_as_slots(void **state)
+{
+    fixture *f = *state;
+    open_all(f, false);
+    for (size_t i = 0; i < N_FIXED; i++) {
+        for (uint64_t n = 1; n <= BUFFER_BYTES; n = n * 7 + SLOT_BYTES) {
+            const sl__piece piece = {.map = f->map,
+                    .offset = WINDOW_BYTES - 1,
+                    .n_bytes = n,
+                    .buffer = f->buffers[0]};
+            const sl__slice slice = {.pieces = &piece, .n_pieces = 1};
+            bool is_registered = fixed_routes[i] == SL__ROUTE_REGISTERED;
+            bool is_direct = is_registered || fixed_routes[i] == SL__ROUTE_PLAIN;
+            uint64_t n_wanted = is_registered ? 1 + (n - 1 + WINDOW_BYTES - 1) / WINDOW_BYTES
+                                              : (n + SLOT_BYTES - 1) / SLOT_BYTES;
+            sl__transfer *transfer = create(f, fixed_routes[i], 2);
+            sl__transfer_stats stats;
+            sl__sim_stats before = sim_stats(f);
+            sl_error err = {0};
+            assert_ok(sl__transfer_run(transfer, &slice, 1, NULL, &err), &err);
+            sl__sim_stats after = sim_stats(f);
+            sl__transfer_get_stats(transfer, &stats);
+            assert_int_equal(stats.n_uploads, n_wanted);
+            assert_int_equal(stats.n_waits, n_wanted);
+            assert_int_equal(stats.n_fills, is_direct ? 0 : n_wanted);
+            assert_int_equal(stats.n_windows, is_registered ? n_wanted : 0);
+            assert_int_equal(
+                    after.n_calls[SL__SIM_UPLOAD] - before.n_calls[SL__SIM_UPLOAD], n_wanted);
+            assert_int_equal(
+                    after.n_calls[SL__SIM_RECORD] - before.n_calls[SL__SIM_RECORD], n_wanted);
+            free_transfer(f, &transfer);
+        }
+    }
+}
+
 static void test_lists_without_bytes_arrive_too(void **state)
 {
     fixture *f = *state;
@@ -744,6 +780,7 @@ int main(void)
             TEST(test_every_route_moves_every_byte),
             TEST(test_G3_12_events_say_when_a_slice_is_there),
             TEST(test_tensors_share_copies_and_a_run_makes_nothing),
+            TEST(test_copies_and_waits_are_as_many_as_slots),
             TEST(test_lists_without_bytes_arrive_too),
             TEST(test_the_route_is_chosen_by_the_first_slices_and_kept),
             TEST(test_G3_05_creation_fails_cleanly_at_every_allocation),

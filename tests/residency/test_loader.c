@@ -1,9 +1,12 @@
 /* What a load does to its buffers, the files and the device when it works, fails or is cancelled. */
+#include <dirent.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "test_support.h"
 
+#include "base/mem.h"
+#include "device/sim.h"
 #include "rig.h"
 
 typedef struct seen {
@@ -61,12 +64,17 @@ static void open_bench(bench *b, const char *spec)
             .hooks = {is_cancelled, on_arrived, &b->seen}};
 }
 
-static void close_bench(bench *b)
+static void free_buffers(bench *b)
 {
     sl_error err = {0};
     for (size_t i = 0; i < 4; i++) {
         assert_ok(sl_buffer_free(&b->buffers[i], &err), &err);
     }
+}
+
+static void close_bench(bench *b)
+{
+    free_buffers(b);
     sl__loader_done(&b->loader);
     sl_device_free(&b->device);
     sl__unit_layout_done(&b->layout);
@@ -88,6 +96,83 @@ static void test_all_slices_arrive_in_order_with_the_bytes_of_the_file(void **st
         assert_memory_equal(
                 there + p->offset, sl_model_data(b.m.model, t), (size_t)t->info->n_bytes);
     }
+    close_bench(&b);
+}
+
+/* Numbers of this process's threads, summed: a thread that came or went shows. */
+static uint64_t sum_of_threads(void)
+{
+    uint64_t sum = 0;
+    DIR *dir = opendir("/proc/self/task");
+    assert_non_null(dir);
+    for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+        uint64_t number = 0;
+        for (const char *c = entry->d_name; *c >= '0' && *c <= '9'; c++) {
+            number = number * 10 + (uint64_t)(*c - '0');
+        }
+        sum += number;
+    }
+    assert_int_equal(closedir(dir), 0);
+    return sum;
+}
+
+/* Allocations that a load makes: it works if that many succeed, and not with one less. */
+static long count_allocations(bench *b)
+{
+    long n = -1;
+    int r = SL_ENOMEM;
+    while (r < 0) {
+        sl_error err = {0};
+        n++;
+        free_buffers(b);
+        b->seen.n_arrived = 0;
+        sl__mem_fail_after(n);
+        r = sl__loader_load(&b->loader, &b->job, &err);
+        sl__mem_fail_after(-1);
+        assert_true(r == 0 || r == SL_ENOMEM);
+    }
+    return n;
+}
+
+/* The first load makes the ring and its threads. Later ones start, pin and mark nothing new. */
+static void test_a_second_load_makes_its_buffers_and_nothing_else(void **state)
+{
+    (void)state;
+    bench b;
+    sl_error err = {0};
+    sl__sim_stats first;
+    sl__sim_stats second;
+    sl__transfer_stats one;
+    sl__transfer_stats two;
+    open_bench(&b, "sim:1M,align=32");
+    b.loader.opts.is_threadless = false;
+    b.loader.opts.n_threads = 3;
+    uint64_t before = sum_of_threads();
+    assert_ok(sl__loader_load(&b.loader, &b.job, &err), &err);
+    uint64_t threads = sum_of_threads();
+    assert_int_not_equal(threads, before);
+    sl__sim_get_stats(b.device, &first);
+    sl__transfer_get_stats(b.loader.transfer, &one);
+    assert_int_equal(first.n_calls[SL__SIM_PIN], 1);
+
+    free_buffers(&b);
+    b.seen.n_arrived = 0;
+    assert_ok(sl__loader_load(&b.loader, &b.job, &err), &err);
+    assert_int_equal(sum_of_threads(), threads);
+    sl__sim_get_stats(b.device, &second);
+    sl__transfer_get_stats(b.loader.transfer, &two);
+    assert_int_equal(second.n_calls[SL__SIM_PIN], 1);
+    assert_int_equal(second.n_calls[SL__SIM_REGISTER], first.n_calls[SL__SIM_REGISTER]);
+    assert_int_equal(second.n_calls[SL__SIM_EVENT], first.n_calls[SL__SIM_EVENT]);
+    assert_int_equal(second.pinned_bytes, first.pinned_bytes);
+    assert_int_equal(second.n_calls[SL__SIM_ALLOC], 2 * b.layout.n_buffers);
+    assert_int_equal(two.n_uploads, 2 * one.n_uploads);
+    assert_int_equal(two.n_waits, 2 * one.n_waits);
+    assert_int_equal(two.n_fills, 2 * one.n_fills);
+
+    /* Two for each buffer (ours and the device's), and the lists of pieces and slices: none for what is moved. */
+    assert_int_equal(count_allocations(&b), 2 * b.layout.n_buffers + 2);
+    assert_int_equal(sum_of_threads(), threads);
     close_bench(&b);
 }
 
@@ -168,6 +253,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_all_slices_arrive_in_order_with_the_bytes_of_the_file),
+            cmocka_unit_test(test_a_second_load_makes_its_buffers_and_nothing_else),
             cmocka_unit_test(test_a_load_is_cancelled_between_any_two_copies),
             cmocka_unit_test(test_a_read_that_is_short_names_the_file),
             cmocka_unit_test(test_G3_17_a_file_that_shrank_is_an_error_of_the_load),
