@@ -32,6 +32,16 @@ static bool work_for(const fake_speaker *f, long ms)
     return f->should_stop && f->should_stop(f->stop_ud);
 }
 
+/* Waits for the gate; true if it was stopped meanwhile. */
+static bool wait_at_gate(const fake_speaker *f, long i_frame)
+{
+    bool is_stopped = false;
+    while (atomic_load(&f->gate) <= i_frame && !is_stopped) {
+        is_stopped = work_for(f, 1);
+    }
+    return is_stopped;
+}
+
 static int fake_open(void *ud, sl_error *reterr)
 {
     fake_speaker *f = ud;
@@ -113,6 +123,7 @@ static int fake_speak(void *ud, const s2_speak_opts *opts, s2_stats *ret_stats, 
     long n_frames = word(text, n, "frames", 4);
     long delay_ms = word(text, n, "delay_ms", 0);
     long fail = word(text, n, "fail", -1);
+    bool is_gated = word(text, n, "gated", 0) != 0;
     bool is_noise = n >= 5 && strncmp(text, "noise", 5) == 0;
     float *samples = malloc(FAKE_FRAME * sizeof *samples);
     int32_t codes[4] = {0};
@@ -123,7 +134,7 @@ static int fake_speak(void *ud, const s2_speak_opts *opts, s2_stats *ret_stats, 
     atomic_store(&f->level, 0);
     bool is_stopped = work_for(f, word(text, n, "prefill_ms", 0));
     for (long i = 0; i < n_frames && r == 0 && !is_stopped && samples; i++) {
-        is_stopped = work_for(f, delay_ms);
+        is_stopped = work_for(f, delay_ms) || (is_gated && wait_at_gate(f, i));
         if (i == fail) {
             r = sl__fail(reterr, SL_EDEVICE, "the fake failed at frame %ld as it was told", i);
         } else if (!is_stopped) {

@@ -3,7 +3,8 @@
  *
  *     frames=20 delay_ms=5 prefill_ms=100 fail=3 end=limit
  *
- * It makes `frames` frames (default 4), each after delay_ms; fails with SL_EDEVICE before frame number `fail`. Samples are
+ * It makes `frames` frames (default 4), each after delay_ms; fails with SL_EDEVICE before frame number `fail`. With gated=1
+ * frame i waits until the gate is above i. Samples are
  * a tone of 1 kHz, or with `noise` numbers that follow from seed, voice and place.
  *
  * 44.1 kHz, 2048 samples a frame.
@@ -27,6 +28,7 @@ typedef struct fake_speaker {
     atomic_int n_frames;
     atomic_int n_voices;
     atomic_int level;
+    atomic_int gate;
     atomic_int n_sleeps;
     atomic_int is_open;
     bool (*should_stop)(void *ud);

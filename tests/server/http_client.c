@@ -149,6 +149,16 @@ static void read_chunks(int fd, http_response *r)
     }
 }
 
+size_t http_read_chunk(int fd, void *buf, size_t buf_bytes)
+{
+    char line[64];
+    size_t n = read_line(fd, line, sizeof line) ? number(line, 16) : 0;
+    assert_true(n <= buf_bytes);
+    size_t got = http_receive(fd, buf, n);
+    (void)read_line(fd, line, sizeof line);
+    return got == n ? n : 0;
+}
+
 static void read_plain(int fd, http_response *r, size_t n)
 {
     char buf[8192];
@@ -164,7 +174,7 @@ static void read_plain(int fd, http_response *r, size_t n)
     r->is_complete = r->n_body == n;
 }
 
-static bool read_head(int fd, http_response *r)
+bool http_read_head(int fd, http_response *r)
 {
     size_t n = 0;
     while (n + 1 < sizeof r->head && !strstr(r->head, "\r\n\r\n")) {
@@ -185,7 +195,7 @@ void http_read_response(int fd, http_response *ret)
     do {
         ret->head[0] = '\0';
         memset(ret->head, 0, sizeof ret->head);
-        if (!read_head(fd, ret)) {
+        if (!http_read_head(fd, ret)) {
             ret->status = 0;
             return;
         }

@@ -29,6 +29,11 @@ size_t http_receive(int fd, void *buf, size_t n);
 
 /* Reads a whole response, for at most 30 s. */
 void http_read_response(int fd, http_response *ret);
+
+/* Reads a head; false if none came. Then the chunks of its body one by one: their bytes, 0 for the last one or the end. */
+bool http_read_head(int fd, http_response *r);
+size_t http_read_chunk(int fd, void *buf, size_t buf_bytes);
+
 void http_response_done(http_response *r);
 
 /* Value of a header, without blanks around it; NULL if there is none. `buf` takes it. */

@@ -94,6 +94,19 @@ for file in "$scratch"/voices/*.s2voice; do
 done
 check_that some_voices_are_there [ -e "$scratch/voices/v2.s2voice" ]
 
+# Awkward names work byte for byte, and an API's answer stays JSON.
+odd="$scratch/模型 ⚒️ é/-x"
+mkdir -p "$odd"
+cp $model "$odd/~a b.gguf"
+voices=$odd
+serve_start -m "$odd/~a b.gguf" -t $tokenizer || exit 1
+check_that odd_voice [ "$(ask "$url/v1/audio/voices" -F name=v -F transcript=abc -F file=@tests/data/tiny/ref.wav)" = 201 ]
+check_that odd_voice_is_there [ -s "$odd/v.s2voice" ]
+check_that odd_model [ "$(ask "$url/v1/models")" = 200 ]
+check_that odd_model_name grep -q '"id":"~a b"' "$scratch/body"
+check_that odd_stops serve_stop
+voices=
+
 # A full disk: a new voice fails, an old one stays as it is. The disk is a real one where that is permitted.
 disk=$scratch/disk
 mkdir "$disk"

