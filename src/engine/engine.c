@@ -188,6 +188,7 @@ void s2_engine_set_stop(s2_engine *engine, bool (*should_stop)(void *ud), void *
     for (size_t i = 0; i < S2_MAX_PLACES; i++) {
         s2_compute_set_stop(&engine->computes[i], should_stop, ud);
     }
+    s2_compute_set_stop(&engine->codec_compute, should_stop, ud);
     engine->pages.should_stop = should_stop;
     engine->pages.stop_ud = ud;
 }
@@ -231,8 +232,11 @@ int s2__engine_need_decoder(s2_engine *e, sl_error *reterr)
         s2_codec_decoder_reset(e->decoder);
         return SL_OK;
     }
-    int r = s2_codec_decoder_create(
-            &e->hp, e->weights, s2_stage_compute(e, S2_SLOT_CODEC_DECODER), &e->decoder, reterr);
+    s2_compute *compute = NULL;
+    int r = s2_stage_need_codec_compute(e, &compute, reterr);
+    if (r == 0) {
+        r = s2_codec_decoder_create(&e->hp, e->weights, compute, &e->decoder, reterr);
+    }
     return r < 0 ? r : s2_codec_decoder_prepare(e->decoder, reterr);
 }
 

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "engine/engine_impl.h"
 #include "engine/session.h"
+#include "engine/speech_out.h"
 #include "engine/stage.h"
 #include "engine/text/normalize.h"
 #include "engine/text/segment.h"
@@ -67,7 +68,7 @@ typedef struct job {
     uint32_t n_prefix;    /* columns of the prompt that all pieces share */
     s2_extent extent;
     bool is_streaming; /* weights may still be arriving */
-    float *samples;    /* [frame_samples] */
+    s2_speech_out out;
 } job;
 
 s2_speak_opts s2_speak_defaults(void)
@@ -226,16 +227,6 @@ static int build_prefix(job *j, sl_error *reterr)
     return r;
 }
 
-static int check_samples(const job *j, sl_error *reterr)
-{
-    for (size_t i = 0; i < j->e->hp.codec.frame_samples; i++) {
-        if (!isfinite(j->samples[i])) {
-            return sl__fail(reterr, SL_EINVAL, "the codec made a sample that is not a number");
-        }
-    }
-    return SL_OK;
-}
-
 /* Keeps the codes of a frame. */
 static int keep_frame(job *j, sl_error *reterr)
 {
@@ -247,35 +238,6 @@ static int keep_frame(job *j, sl_error *reterr)
     memcpy(j->codes + (size_t)j->n_codes * n_books, j->frame, n_books * sizeof *j->frame);
     j->n_codes++;
     return SL_OK;
-}
-
-/* Decodes a frame and hands codes and samples out. 1 = a callback wants to stop. */
-static int hand_out(job *j, const int32_t *frame, sl_error *reterr)
-{
-    s2_engine *e = j->e;
-    const s2_speak_opts *opts = j->opts;
-    uint64_t begin_ns = sl__now_ns();
-    int r = e->decoder ? SL_OK : s2__engine_need_decoder(e, reterr);
-    if (r == 0) {
-        r = s2_codec_decoder_push(e->decoder, frame, 1, j->samples, reterr);
-    }
-    j->stats->decode_ns += sl__now_ns() - begin_ns;
-    if (r == 0) {
-        r = sl_model_check(e->model, reterr);
-    }
-    if (r == 0) {
-        r = check_samples(j, reterr);
-    }
-    if (r < 0) {
-        return r;
-    }
-    if (j->stats->n_frames++ == 0) {
-        j->stats->first_audio_ns = sl__now_ns() - j->begin_ns;
-    }
-    bool stop = opts->on_frame && opts->on_frame(opts->ud, frame) != 0;
-    stop |= opts->on_samples &&
-            opts->on_samples(opts->ud, j->samples, e->hp.codec.frame_samples) != 0;
-    return stop ? 1 : 0;
 }
 
 /* Numbers that are none come from broken weights: the file is to blame, and is named. */
@@ -372,10 +334,12 @@ static int speak_piece(job *j, size_t i_piece, sl_error *reterr)
         }
         r = keep_frame(j, reterr);
         if (r == 0 && is_together) {
-            r = hand_out(j, j->frame, reterr);
+            r = s2_speech_out_frame(&j->out, j->frame, reterr);
         }
     }
-    note_memory(j);
+    if (!j->out.ahead) {
+        note_memory(j); /* its thread owns the decoder: then when it has ended */
+    }
     if (r != 0) {
         return blame_model(j, r, reterr);
     }
@@ -454,10 +418,7 @@ static int decode_all(job *j, sl_error *reterr)
         r = s2__engine_need_decoder(j->e, reterr);
     }
     for (uint32_t i = 0; i < j->n_codes && r == 0; i++) {
-        r = hand_out(j, j->codes + (size_t)i * n_books, reterr);
-    }
-    if (r == 0) {
-        note_memory(j);
+        r = s2_speech_out_frame(&j->out, j->codes + (size_t)i * n_books, reterr);
     }
     return r < 0 ? blame_model(j, r, reterr) : r;
 }
@@ -476,6 +437,8 @@ static int speak_pieces(job *j, sl_error *reterr)
     }
     if (r == 0 && !s2_stage_decodes_together(j->e)) {
         r = decode_all(j, reterr);
+    } else if (r == 0) {
+        r = blame_model(j, s2_speech_out_flush(&j->out, reterr), reterr);
     }
     if (r > 0) {
         j->stats->end = S2_END_STOPPED;
@@ -528,9 +491,12 @@ static int prepare_job(job *j, sl_error *reterr)
         return r;
     }
     j->frame = sl__alloc(e->hp.n_codebooks, sizeof *j->frame);
-    j->samples = sl__alloc(e->hp.codec.frame_samples, sizeof *j->samples);
-    if (!j->frame || !j->samples) {
-        return sl__fail_nomem(reterr, e->hp.codec.frame_samples * sizeof *j->samples, "a frame");
+    if (!j->frame) {
+        return sl__fail_nomem(reterr, e->hp.n_codebooks * sizeof *j->frame, "a frame");
+    }
+    r = s2_speech_out_init(&j->out, e, opts, j->stats, j->begin_ns, reterr);
+    if (r < 0) {
+        return r;
     }
     r = build_prefix(j, reterr);
     if (r == 0) {
@@ -547,6 +513,7 @@ static int prepare_job(job *j, sl_error *reterr)
 
 static void job_done(job *j)
 {
+    s2_speech_out_done(&j->out);
     if (j->batches) {
         s2_batches_free(j->batches, j->n_batches);
         sl__free(j->pieces);
@@ -558,7 +525,6 @@ static void job_done(job *j)
     sl__free(j->text);
     sl__free(j->frame);
     sl__free(j->codes);
-    sl__free(j->samples);
 }
 
 int s2_engine_speak(
@@ -582,6 +548,7 @@ int s2_engine_speak(
         r = SL_OK;
     }
     job_done(&j);
+    note_memory(&j);
     s2_stage_finish(engine);
     stats.total_ns = sl__now_ns() - j.begin_ns;
     if (r == 0) {

@@ -22,7 +22,8 @@ struct s2_placement {
     s2_place places[MAX_PLACES];
     size_t n_places;
     wish wishes[S2_UNIT_COUNT];
-    bool is_auto; /* nobody named the device */
+    const char *sim_spec; /* while it is made */
+    bool is_auto;         /* nobody named the device */
     bool has_gpu_layers;
     uint32_t gpu_layers;
 };
@@ -143,6 +144,10 @@ static int need_place(s2_placement *p, const s2_place_opts *opts, bool is_planni
     }
     for (size_t i = 1; i < p->n_places; i++) {
         bool is_sim = strncmp(name, "sim:", 4) == 0 && strcmp(p->places[i].name, "sim") == 0;
+        if (is_sim && strcmp(p->sim_spec, name) != 0) {
+            return sl__fail(reterr, SL_EINVAL,
+                    "--place: a second simulated device; there can be one: call it sim");
+        }
         if (is_sim || strcmp(p->places[i].name, name) == 0) {
             *ret_place = i;
             return SL_OK;
@@ -158,6 +163,7 @@ static int need_place(s2_placement *p, const s2_place_opts *opts, bool is_planni
     }
     *ret_place = p->n_places;
     p->n_places++;
+    p->sim_spec = strncmp(name, "sim:", 4) == 0 ? name : p->sim_spec;
     r = describe_place(place, opts->vram_bytes, reterr);
     if (place->is_stand_in) {
         place->name = name;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "sluice/ggml_device.h"
 #include "sluice/page_cache.h"
 
 /* The request that a budget must hold to be worth opening a model for, unless the caller knows better. */
@@ -130,6 +131,44 @@ int s2_stage_open(s2_engine *e, const s2_engine_opts *opts, sl_error *reterr)
     return r;
 }
 
+/* Only then has the codec processors to itself: a simulated device computes on the host's. */
+static bool has_ar_on_gpu(const s2_engine *e)
+{
+    return !e->computes[e->actual[S2_SLOT_SLOW]].is_cpu &&
+           !e->computes[e->actual[S2_SLOT_FAST]].is_cpu;
+}
+
+bool s2_stage_decodes_beside(const s2_engine *e)
+{
+    return e->codec_compute.backend && has_ar_on_gpu(e) && s2_stage_decodes_together(e);
+}
+
+int s2_stage_need_codec_compute(s2_engine *e, s2_compute **ret_compute, sl_error *reterr)
+{
+    size_t i_place = e->actual[S2_SLOT_CODEC_DECODER];
+    s2_compute *own = &e->codec_compute;
+    *ret_compute = &e->computes[i_place];
+    if (!has_ar_on_gpu(e)) {
+        return SL_OK;
+    }
+    if (own->backend && own->i_place != i_place) {
+        s2_compute_done(own);
+    }
+    if (!own->backend) {
+        sl_device *device = s2_placement_place(e->placement, i_place)->device;
+        int r = i_place == 0 || !sl_ggml_is(device)
+                        ? s2_compute_init(own, (int)e->n_threads, reterr)
+                        : s2_compute_init_device(own, &e->computes[0], device, reterr);
+        if (r < 0) {
+            return r;
+        }
+        s2_compute_book_on(own, e->residency, i_place);
+        s2_compute_set_stop(own, e->computes[0].should_stop, e->computes[0].stop_ud);
+    }
+    *ret_compute = own;
+    return SL_OK;
+}
+
 /* Takes the addresses of a slot back and gives its lease up. */
 static void let_go(s2_engine *e, s2_slot slot)
 {
@@ -146,6 +185,7 @@ static void let_go(s2_engine *e, s2_slot slot)
     }
     s2_weights_detach(e->weights, slot);
     s2_compute_note_freed(s2_stage_compute(e, slot));
+    s2_compute_note_freed(&e->codec_compute);
     sl_lease_release(&e->held[slot]);
 }
 
@@ -163,6 +203,7 @@ void s2_stage_close(s2_engine *e)
     s2_planned_done(&e->planned);
     s2_planner_done(&e->planner);
     sl_residency_close(&e->residency);
+    s2_compute_done(&e->codec_compute);
     for (size_t i = S2_MAX_PLACES; i > 0; i--) {
         s2_compute_done(&e->computes[i - 1]);
     }

@@ -58,6 +58,16 @@ void s2_stage_finish(s2_engine *e);
 /* Whether the weights of a slot are moved to a device. */
 bool s2_stage_is_moved(const s2_engine *e, s2_slot slot);
 
+/*
+ * What the decoder computes on: an instance of its own if the AR is on a GPU, so that both run at once.
+ * Errors: SL_EDEVICE, SL_ENOMEM.
+ */
+int s2_stage_need_codec_compute(
+        s2_engine *e, s2_compute **ret_compute, sl_error *reterr) SL_MUST_CHECK;
+
+/* Whether frames are decoded beside the generation. */
+bool s2_stage_decodes_beside(const s2_engine *e);
+
 /* Where the graphs of a slot are computed now. */
 s2_compute *s2_stage_compute(s2_engine *e, s2_slot slot);
 

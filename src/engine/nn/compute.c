@@ -151,7 +151,7 @@ void s2_compute_set_stop(s2_compute *compute, bool (*should_stop)(void *ud), voi
 
 void s2_compute_note_freed(s2_compute *compute)
 {
-    compute->is_worn = !compute->is_cpu;
+    compute->is_worn = compute->backend && !compute->is_cpu;
 }
 
 int s2_compute_renew(s2_compute *compute, sl_error *reterr)

@@ -37,13 +37,15 @@ int s2_graph_init(s2_graph *g, s2_compute *compute, size_t max_nodes, sl_error *
     }
     g->cgraph = ggml_new_graph_custom(g->ctx, max_nodes, false);
     g->prelude = ggml_new_graph_custom(g->ctx, max_nodes, false);
-    return s2_state_init(&g->constants, max_nodes, reterr);
+    return s2_state_init(&g->constants, 2 * max_nodes, reterr);
 }
 
 struct ggml_tensor *s2_graph_constant(s2_graph *g, struct ggml_tensor *value)
 {
-    ggml_build_forward_expand(g->prelude, value);
-    return value;
+    struct ggml_context *ctx = g->constants.ctx;
+    struct ggml_tensor *leaf = ggml_new_tensor(ctx, GGML_TYPE_F32, GGML_MAX_DIMS, value->ne);
+    ggml_build_forward_expand(g->prelude, ggml_cpy(ctx, value, leaf));
+    return leaf;
 }
 
 static int check_support(const s2_graph *g, struct ggml_cgraph *cgraph, sl_error *reterr)

@@ -59,7 +59,7 @@ int s2_graph_init(
 /*
  * For what stays the same as long as the weights do: build it in g->constants.ctx, of tensors that have their
  * addresses and of other constants, and give it here. It is computed when the graph is allocated, before the first
- * run; the tensor itself may then be used in the graph.
+ * run. Gives the result, as F32, as a leaf for the graph.
  */
 struct ggml_tensor *s2_graph_constant(s2_graph *g, struct ggml_tensor *value);
 

@@ -7,7 +7,7 @@ struct ggml_tensor *s2_nn_f32(s2_graph *g, struct ggml_tensor *t)
     if (t->type == GGML_TYPE_F32) {
         return t;
     }
-    return s2_graph_constant(g, ggml_cast(g->constants.ctx, t, GGML_TYPE_F32));
+    return s2_graph_constant(g, t);
 }
 
 struct ggml_tensor *s2_nn_rms_norm(

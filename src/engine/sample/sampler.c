@@ -89,26 +89,46 @@ void s2_sampler_reset(s2_sampler *sampler)
     sampler->is_first_done = false;
 }
 
-/* exp(x) for x <= 0: whole powers of two taken off exactly, then the series down to the last bit. */
-static double exp_of_negative(double x)
+#define EXP_BLOCK 64
+
+/*
+ * exp(x) for up to EXP_BLOCK x <= 0, in place: whole powers of two taken off exactly, then the series down to the last
+ * bit. Step by step over all of them, so that the compiler spreads each step over lanes; the bits are those of
+ * one at a time.
+ */
+static void exp_of_negatives(double *x, uint32_t n)
 {
     static const double ln2_high = 0x1.62e42fee00000p-1;
     static const double ln2_low = 0x1.a39ef35793c76p-33;
     static const double one_over_factorial[] = {1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120,
             1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800,
             1.0 / 479001600, 1.0 / 6227020800};
-    bool is_tiny = x < -700.0;
-    x = is_tiny ? -700.0 : x;
-    int n_halvings = (int)(0.5 - x * 0x1.71547652b82fep+0);
-    double rest = (x + n_halvings * ln2_high) + n_halvings * ln2_low;
-    double sum = 0.0;
-    for (size_t i = sizeof one_over_factorial / sizeof one_over_factorial[0]; i > 0; i--) {
-        sum = sum * rest + one_over_factorial[i - 1];
+    const double least = -700.0; /* below, the result counts as 0 */
+    double sum[EXP_BLOCK] = {0.0};
+    double rest[EXP_BLOCK];
+    int32_t n_halvings[EXP_BLOCK];
+    for (uint32_t i = 0; i < n; i++) {
+        double y = x[i] < least ? least : x[i];
+        n_halvings[i] = (int32_t)(0.5 - y * 0x1.71547652b82fep+0);
+        rest[i] = (y + n_halvings[i] * ln2_high) + n_halvings[i] * ln2_low;
     }
-    uint64_t bits = (uint64_t)(1023 - n_halvings) << 52;
-    double power = 0.0;
-    memcpy(&power, &bits, sizeof power);
-    return is_tiny ? 0.0 : sum * power;
+    for (size_t k = sizeof one_over_factorial / sizeof one_over_factorial[0]; k > 0; k--) {
+        for (uint32_t i = 0; i < n; i++) {
+            sum[i] = sum[i] * rest[i] + one_over_factorial[k - 1];
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t bits = (uint64_t)(1023 - n_halvings[i]) << 52;
+        double power = 0.0;
+        memcpy(&power, &bits, sizeof power);
+        x[i] = x[i] < least ? 0.0 : sum[i] * power;
+    }
+}
+
+static double exp_of_negative(double x)
+{
+    exp_of_negatives(&x, 1);
+    return x;
 }
 
 static bool is_better(const float *logits, uint32_t a, uint32_t b)
@@ -116,14 +136,15 @@ static bool is_better(const float *logits, uint32_t a, uint32_t b)
     return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
 }
 
+/* The heap has its worst item at the root. */
 static void sift_down(uint32_t *heap, uint32_t n, uint32_t at, const float *logits)
 {
     uint32_t item = heap[at];
     for (uint32_t child = 2 * at + 1; child < n; child = 2 * at + 1) {
-        if (child + 1 < n && is_better(logits, heap[child + 1], heap[child])) {
+        if (child + 1 < n && is_better(logits, heap[child], heap[child + 1])) {
             child++;
         }
-        if (!is_better(logits, heap[child], item)) {
+        if (!is_better(logits, item, heap[child])) {
             break;
         }
         heap[at] = heap[child];
@@ -132,11 +153,18 @@ static void sift_down(uint32_t *heap, uint32_t n, uint32_t at, const float *logi
     heap[at] = item;
 }
 
-/* Fills the heap with the allowed items; their number, or an error. */
-static int fill_heap(
-        s2_sampler *s, const float *logits, uint32_t n, uint32_t *ret_n, sl_error *reterr)
+static void sift_up(uint32_t *heap, uint32_t at, const float *logits)
 {
-    uint32_t n_heap = 0;
+    uint32_t item = heap[at];
+    while (at > 0 && is_better(logits, heap[(at - 1) / 2], item)) {
+        heap[at] = heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    heap[at] = item;
+}
+
+static int check_logits(const s2_sampler *s, const float *logits, uint32_t n, sl_error *reterr)
+{
     if (n > s->n_max) {
         return sl__fail(reterr, SL_EINVAL, "%u logits for a sampler of at most %u", n, s->n_max);
     }
@@ -145,36 +173,46 @@ static int fill_heap(
             return sl__fail(reterr, SL_EINVAL, "logit %u of %u is %g; the model's output is broken",
                     i, n, (double)logits[i]);
         }
-        if (!isinf(logits[i])) {
-            s->heap[n_heap] = i;
-            n_heap++;
-        }
     }
-    if (n_heap == 0) {
-        return sl__fail(
-                reterr, SL_EINVAL, "all %u logits are -inf; the model's output is broken", n);
-    }
-    for (uint32_t i = n_heap / 2; i > 0; i--) {
-        sift_down(s->heap, n_heap, i - 1, logits);
-    }
-    *ret_n = n_heap;
-    return 0;
+    return SL_OK;
 }
 
-/* Exponents are computed in blocks that the compiler can spread over lanes; the sum keeps its order. */
-static double softmax_sum(const float *logits, const uint32_t *items, uint32_t n, double best)
+/* The best n_most of the allowed items, best first, in the heap's memory; gives their number. */
+static uint32_t sort_best(s2_sampler *s, const float *logits, uint32_t n, uint32_t n_most)
 {
-    double block[64];
-    const uint32_t n_block = sizeof block / sizeof block[0];
+    uint32_t n_heap = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (isinf(logits[i])) {
+            continue;
+        }
+        if (n_heap < n_most) {
+            s->heap[n_heap] = i;
+            sift_up(s->heap, n_heap, logits);
+            n_heap++;
+        } else if (is_better(logits, i, s->heap[0])) {
+            s->heap[0] = i;
+            sift_down(s->heap, n_heap, 0, logits);
+        }
+    }
+    for (uint32_t m = n_heap; m > 1; m--) {
+        uint32_t worst = s->heap[0];
+        s->heap[0] = s->heap[m - 1];
+        s->heap[m - 1] = worst;
+        sift_down(s->heap, m - 1, 0, logits);
+    }
+    return n_heap;
+}
+
+static double softmax_sum(const float *logits, uint32_t n, double best)
+{
+    double block[EXP_BLOCK];
     double sum = 0.0;
-    for (uint32_t first = 0; first < n; first += n_block) {
-        uint32_t m = n - first < n_block ? n - first : n_block;
+    for (uint32_t first = 0; first < n; first += EXP_BLOCK) {
+        uint32_t m = n - first < EXP_BLOCK ? n - first : EXP_BLOCK;
         for (uint32_t i = 0; i < m; i++) {
-            block[i] = (double)logits[items[first + i]] - best;
+            block[i] = (double)logits[first + i] - best;
         }
-        for (uint32_t i = 0; i < m; i++) {
-            block[i] = exp_of_negative(block[i]);
-        }
+        exp_of_negatives(block, m);
         for (uint32_t i = 0; i < m; i++) {
             sum += block[i];
         }
@@ -182,32 +220,23 @@ static double softmax_sum(const float *logits, const uint32_t *items, uint32_t n
     return sum;
 }
 
-/* Takes items off the heap while top_k and top_p allow it. */
-static uint32_t take_best(
-        s2_sampler *s, const s2_sample_params *params, const float *logits, uint32_t n_heap)
+/* How many of the sorted items top_p leaves. */
+static uint32_t cut_tail(const s2_sampler *s, const s2_sample_params *params, const float *logits,
+        uint32_t n, uint32_t n_sorted)
 {
-    bool is_limited = params->top_p < 1.0f; /* a sum of 1 + rounding must not cut the tail */
+    if (params->top_p >= 1.0f) {
+        return n_sorted; /* a sum of 1 + rounding must not cut the tail */
+    }
     double best = (double)logits[s->heap[0]];
-    double sum = is_limited ? softmax_sum(logits, s->heap, n_heap, best) : 1.0;
+    double sum = softmax_sum(logits, n, best);
     double cumulative = 0.0;
     uint32_t n_kept = 0;
-    uint32_t n_most = n_heap;
-    if (params->top_k > 0 && (uint32_t)params->top_k < n_most) {
-        n_most = (uint32_t)params->top_k;
-    }
-    while (n_kept < n_most) {
-        uint32_t index = s->heap[0];
-        cumulative += exp_of_negative((double)logits[index] - best) / sum;
-        if (n_kept > 0 && is_limited && cumulative > (double)params->top_p) {
+    while (n_kept < n_sorted) {
+        cumulative += exp_of_negative((double)logits[s->heap[n_kept]] - best) / sum;
+        if (n_kept > 0 && cumulative > (double)params->top_p) {
             break;
         }
-        s->items[n_kept].index = index;
         n_kept++;
-        n_heap--;
-        s->heap[0] = s->heap[n_heap];
-        if (n_heap > 1) {
-            sift_down(s->heap, n_heap, 0, logits);
-        }
     }
     return n_kept;
 }
@@ -215,24 +244,26 @@ static uint32_t take_best(
 int s2_sampler_keep(s2_sampler *sampler, const s2_sample_params *params, const float *logits,
         uint32_t n, const s2_kept_item **ret_items, uint32_t *ret_n, sl_error *reterr)
 {
-    uint32_t n_heap = 0;
     int r = check_params(params, reterr);
-    if (r < 0) {
-        return r;
+    if (r == 0) {
+        r = check_logits(sampler, logits, n, reterr);
     }
-    r = fill_heap(sampler, logits, n, &n_heap, reterr);
     if (r < 0) {
         return r;
     }
     bool is_greedy = params->temperature < GREEDY_BELOW;
+    uint32_t n_most = params->top_k > 0 ? (uint32_t)params->top_k : n;
+    uint32_t n_kept = sort_best(sampler, logits, n, is_greedy ? 1 : n_most);
+    if (n_kept == 0) {
+        return sl__fail(
+                reterr, SL_EINVAL, "all %u logits are -inf; the model's output is broken", n);
+    }
+    n_kept = cut_tail(sampler, params, logits, n, n_kept);
     double best = (double)logits[sampler->heap[0]];
     double temperature = is_greedy ? 1.0 : (double)params->temperature;
     s2_kept_item *items = sampler->items;
-    uint32_t n_kept = 1;
-    if (is_greedy) {
-        items[0].index = sampler->heap[0];
-    } else {
-        n_kept = take_best(sampler, params, logits, n_heap);
+    for (uint32_t i = 0; i < n_kept; i++) {
+        items[i].index = sampler->heap[i];
     }
     double sum = 0.0;
     for (uint32_t i = 0; i < n_kept; i++) {
