@@ -59,6 +59,12 @@ function showLost(problem, wait) {
     setText(find('feed-text'), `${problem?.message ?? 'The server ended the connection.'}${since}${again}`);
 }
 
+async function showFailure() {
+    const words = await ask('health').then(() => '', (problem) => problem.message);
+    find('feed-notice').hidden = words === '';
+    setText(find('feed-text'), words);
+}
+
 /* ---- units and phases ---- */
 
 // The step of the plan that runs, or -1: all that it needs is in use, and nothing that it does not know. Units that are used
@@ -171,15 +177,19 @@ function kindWords(used) {
 }
 
 function createPlace(name, steps) {
-    const phases = steps.length > 1 ? make('ol', { className: 'steps' }, ...steps.map((step) => make('li', {},
-        make('span', { className: 'name', text: step.phase }),
-        make('span', { className: 'lane' }, make('span', { className: 'box' })),
-        make('span', { className: 'size' })))) : make('span');
-    phases.setAttribute('aria-label', `Plan of ${name} by phase`);
-    const bar = make('div', { className: 'bar' }, make('span', { className: 'outline' }));
-    return make('div', { className: 'place' },
+    const figure = make('div', { className: 'place' },
         make('p', { className: 'place-head' }, make('strong', { text: name }), make('span', { className: 'sum' })),
-        bar, make('p', { className: 'hint' }), make('p', { className: 'problem' }), phases);
+        make('div', { className: 'bar' }, make('span', { className: 'outline' })),
+        make('p', { className: 'hint' }), make('p', { className: 'problem' }));
+    if (steps.length > 1) {
+        const phases = make('ol', { className: 'steps' }, ...steps.map((step) => make('li', {},
+            make('span', { className: 'name', text: step.phase }),
+            make('span', {}, make('span', { className: 'box' })),
+            make('span', { className: 'size' }))));
+        phases.setAttribute('aria-label', `Plan of ${name} by phase`);
+        figure.append(phases);
+    }
+    return figure;
 }
 
 // Memory of the plan's phases: outlines below each other, the one that runs filled with what is used.
@@ -242,7 +252,9 @@ function showPicture(picture) {
     setText(find('figure-queue'), `${waiting} of ${limit}`);
     setText(find('figure-frames'), (picture.frames_total ?? 0).toLocaleString());
     setText(find('figure-sleep'), SLEEP_LEVELS[picture.sleep_level] ?? String(picture.sleep_level));
-    find('wake').disabled = false;
+    if (picture.status === 'failed') {
+        showFailure();
+    }
     if (!picture.units) {
         return;
     }

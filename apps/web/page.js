@@ -12,7 +12,7 @@ export function setText(element, text) {
 export function setProblem(id, text) {
     const field = find(id);
     setText(find(`${id}-problem`), text);
-    if (field && 'value' in field) {
+    if (field?.matches('input, select, textarea')) {
         field.toggleAttribute('aria-invalid', false);
         if (text !== '') {
             field.setAttribute('aria-invalid', 'true');
@@ -30,16 +30,7 @@ export function make(name, { className = '', text = '' } = {}, ...children) {
     return element;
 }
 
-// Hides or shows; the focus goes to `heir` if it was inside.
-export function setHidden(element, isHidden, heir) {
-    const hadFocus = element.contains(document.activeElement);
-    element.hidden = isHidden;
-    if (isHidden && hadFocus) {
-        heir?.focus();
-    }
-}
-
-export const seconds = (n) => `${n.toFixed(1)} s`;
+export const seconds = (n) => `${n.toFixed(1)}\u00a0s`;
 
 export function bytes(n) {
     const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
@@ -48,5 +39,5 @@ export function bytes(n) {
         n /= 1024;
         i++;
     }
-    return `${i === 0 ? n : n.toFixed(n < 10 ? 2 : 1)} ${units[i]}`;
+    return `${i === 0 ? n : n.toFixed(n < 10 ? 2 : 1)}\u00a0${units[i]}`;
 }

@@ -42,8 +42,12 @@ export class Player {
 
     // Within a click, or browsers stay silent.
     open() {
-        this.context ??= this.createContext();
-        this.context.resume().catch(() => {}); /* isSilent tells */
+        try {
+            this.context ??= this.createContext();
+            this.context.resume().catch(() => {}); /* isSilent tells */
+        } catch {
+            this.context = null; /* likewise */
+        }
     }
 
     // The browser does not let us be heard, or has nothing to be heard through.
@@ -128,7 +132,7 @@ export class Player {
 
     // Schedules what there is, in blocks once there is plenty.
     pump() {
-        if (!this.isPlaying || this.nScheduled === this.nMade) {
+        if (!this.isPlaying || !this.context || this.nScheduled === this.nMade) {
             return;
         }
         const now = this.context.currentTime;
@@ -205,7 +209,7 @@ export class Player {
     // A buffer ended, or nothing more will come.
     settle() {
         if (this.isPlaying && this.sources.size === 0) {
-            if (this.isComplete && this.nScheduled === this.nMade) {
+            if (this.isComplete && (!this.context || this.nScheduled === this.nMade)) {
                 this.nHeard = this.nScheduled;
                 this.end();
             } else {

@@ -15,12 +15,14 @@ const NUMBERS = [
     { id: 'max_frames', pattern: /^\d+$/, words: 'Frames are a whole number from 1.' },
 ];
 
+const FRAME = 40; /* ms; oftener would take from who makes the sound */
+
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
 const player = new Player(RATE, show);
 const wave = new Wave(find('wave'), RATE);
 let running = null; /* the request: {abort, seed, firstMs} */
 let last = null; /* the one that `download` is of */
-let isTicking = false;
+let ticker = null;
 
 function clearProblems() {
     FIELDS.forEach((id) => setProblem(id, ''));
@@ -229,24 +231,25 @@ function show() {
     find('again').disabled = isActive || player.nMade === 0;
     document.body.dataset.speech = running ? 'making' : player.isPlaying ? 'playing' : 'idle';
     setText(find('speak-status'), status());
+    if (!isActive) {
+        draw();
+    }
     tick();
 }
 
-// Draws at the pace of the screen while something moves; four times a second for those who want calm.
-function tick() {
+function draw() {
     setText(find('speak-figures'), figures());
     wave.setHeard(player.secondsHeard);
-    if ((running || player.isPlaying) && !isTicking) {
-        isTicking = true;
-        const again = () => {
-            isTicking = false;
+}
+
+// Draws while something moves; less often for those who want calm, and not at all while nobody sees it.
+function tick() {
+    if (ticker === null && (running || player.isPlaying)) {
+        ticker = setTimeout(() => requestAnimationFrame(() => {
+            ticker = null;
+            draw();
             tick();
-        };
-        if (calm.matches) {
-            setTimeout(again, 250);
-        } else {
-            requestAnimationFrame(again);
-        }
+        }), calm.matches ? 500 : FRAME);
     }
 }
 
