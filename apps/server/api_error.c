@@ -104,6 +104,12 @@ static void hide_folder(char *msg, const char *dir, size_t n_dir)
     }
 }
 
+void api_hide_folders(const server_opts *opts, sl_error *err)
+{
+    hide_folder(err->msg, opts->voice_dir, strlen(opts->voice_dir));
+    hide_folder(err->msg, opts->model_path, opts->n_model_dir);
+}
+
 /* What went wrong here is not the client's to mend, whatever the library's table says. */
 static int status_of(const sl_error *err, job_dialect dialect)
 {
@@ -122,11 +128,9 @@ static int status_of(const sl_error *err, job_dialect dialect)
 void api_fail_error(const server_opts *opts, reply *answer, job_dialect dialect, const char *param,
         const sl_error *err)
 {
-    char message[sizeof err->msg];
+    sl_error shown = *err;
     int status = status_of(err, dialect);
-    memcpy(message, err->msg, sizeof message);
-    hide_folder(message, opts->voice_dir, strlen(opts->voice_dir));
-    hide_folder(message, opts->model_path, opts->n_model_dir);
+    api_hide_folders(opts, &shown);
     if (status == 429 || status == 503) {
         reply_add_header(answer, "Retry-After", "1");
     }
@@ -134,8 +138,8 @@ void api_fail_error(const server_opts *opts, reply *answer, job_dialect dialect,
         sl__log(&opts->log, SL_LOG_ERROR, "request %" PRIu64 ": %s", reply_id(answer), err->msg);
     }
     if (dialect == DIALECT_FORM) {
-        api_fail_text(answer, status, "%s", message);
+        api_fail_text(answer, status, "%s", shown.msg);
     } else {
-        send_error(answer, status, param, NULL, message);
+        send_error(answer, status, param, NULL, shown.msg);
     }
 }

@@ -87,6 +87,9 @@ void api_fail(reply *answer, int status, const char *param, const char *code, co
 void api_fail_error(const server_opts *opts, reply *answer, job_dialect dialect, const char *param,
         const sl_error *err);
 
+/* Takes the server's folders out of a message. */
+void api_hide_folders(const server_opts *opts, sl_error *err);
+
 /* {"error": "..."}: the form API's other kind of error. */
 void api_fail_form(reply *answer, int status, const char *fmt, ...) SL_PRINTF(3, 4);
 

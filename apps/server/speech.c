@@ -32,6 +32,7 @@ typedef struct run {
     size_t n_gathered;
     size_t cap_gathered;
     uint32_t n_frames;
+    uint32_t rate; /* of what is sent */
     bool has_head;
     sl_error err; /* of a callback; code 0 if none failed */
 } run;
@@ -117,12 +118,12 @@ static int take_bytes(void *ud, const void *bytes, size_t n, sl_error *reterr)
     return SL_OK;
 }
 
-static void add_sound_headers(const run *t, uint32_t rate)
+static void add_sound_headers(const run *t)
 {
     const job_speech *s = &t->j->speech;
     reply *answer = t->j->answer;
     reply_add_header(answer, "X-Seed", "%" PRIu64, s->seed);
-    reply_add_header(answer, "X-Audio-Sample-Rate", "%" PRIu32, rate);
+    reply_add_header(answer, "X-Audio-Sample-Rate", "%" PRIu32, t->rate);
     reply_add_header(answer, "X-Audio-Channels", "1");
     if (s->format == S2_AUDIO_PCM) {
         reply_add_header(answer, "X-Audio-Encoding", "pcm_s16le");
@@ -148,7 +149,10 @@ static int begin_sound(run *t, sl_error *reterr)
     } else if (s->format == S2_AUDIO_PCM && t->j->dialect == DIALECT_FORM) {
         type = rate == 44100 ? "audio/L16; rate=44100; channels=1" : "audio/L16";
     }
-    add_sound_headers(t, rate);
+    t->rate = rate;
+    if (s->framing != FRAMING_WHOLE) {
+        add_sound_headers(t); /* of a whole answer they are added when it is one */
+    }
     size_t start = (size_t)((uint64_t)s->start_ms * rate / 1000 * 2);
     reply_hold(t->j->answer, s->framing == FRAMING_WHOLE ? SIZE_MAX : start);
     reply_begin(t->j->answer, 200, type);
@@ -263,7 +267,8 @@ static int finish_sound(run *t, const s2_stats *stats, sl_error *reterr)
     if (r == 0) {
         r = send_gathered(t, reterr);
     }
-    if (r == 0) {
+    if (r == 0 && t->j->speech.framing == FRAMING_WHOLE) {
+        add_sound_headers(t);
         complete_wav(t);
     }
     if (r == 0 && t->j->speech.framing == FRAMING_EVENTS) {
@@ -319,14 +324,16 @@ static void fail_late(run *t, const sl_error *err)
             reply_id(t->j->answer), err->msg);
     if (t->j->speech.framing == FRAMING_EVENTS) {
         sl__json json = {0};
+        sl_error shown = *err;
         size_t n = 0;
+        api_hide_folders(t->context->opts, &shown);
         sl__json_object(&json);
         sl__json_key(&json, "type");
         sl__json_cstr(&json, "error");
         sl__json_key(&json, "error");
         sl__json_object(&json);
         sl__json_key(&json, "message");
-        sl__json_cstr(&json, err->msg);
+        sl__json_cstr(&json, shown.msg);
         sl__json_key(&json, "type");
         sl__json_cstr(&json, "server_error");
         sl__json_end(&json);

@@ -640,6 +640,7 @@ static void test_generate_one_shot_is_a_wav_of_floats(void **state)
     http_expect_header(&r, "Content-Type", "audio/wav");
     http_expect_header(&r, "Content-Disposition", "attachment; filename=\"generated_audio.wav\"");
     assert_false(r.is_chunked);
+    http_expect_header(&r, "X-Audio-Sample-Rate", "44100");
     char buf[64];
     assert_non_null(http_header(&r, "X-Request-Start", buf, sizeof buf));
     assert_int_equal(r.n_body, 44 + 4 * 2 * FAKE_FRAME);

@@ -452,6 +452,7 @@ static void test_G5_13_error_in_the_middle(void **state)
             "{\"input\":\"frames=30 fail=22\",\"response_format\":\"wav\",\"stream\":false}", &r);
     assert_int_equal(r.status, 503);
     assert_true(r.is_complete);
+    assert_null(strstr(r.head, "X-Audio"));
     http_response_done(&r);
 }
 
