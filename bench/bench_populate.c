@@ -74,7 +74,7 @@ typedef struct subject {
 static void die(const char *what)
 {
     fprintf(stderr, "bench_populate: %s: errno %d\n", what, errno);
-    exit(1);
+    _Exit(1);
 }
 
 static void write_data(sl__gguf_writer *w, uint64_t n_bytes, const uint64_t *tile)
@@ -160,7 +160,7 @@ static const unsigned char *bring_in(way w, const sl_model *model)
         sl_ranges_done(&ranges);
         return sl_map_data(map);
     }
-    int fd = open(sl_map_path(map), O_RDONLY);
+    int fd = open(sl_map_path(map), O_RDONLY | O_CLOEXEC);
     void *p = mmap(
             NULL, n, PROT_READ, MAP_SHARED | (w == WAY_MAP_POPULATE ? MAP_POPULATE : 0), fd, 0);
     close(fd);
@@ -211,7 +211,7 @@ static figures run(way w, const subject *s)
     int ends[2];
     int status = 0;
     figures f = {0};
-    if (pipe(ends) != 0) {
+    if (pipe2(ends, O_CLOEXEC) != 0) {
         die("pipe");
     }
     fflush(stdout);
@@ -240,7 +240,7 @@ static void make_cold(const subject *s)
     bench_ok(sl_page_cache_drop(map, &all, &left, &err), &err);
     if (left != 0) {
         fprintf(stderr, "bench_populate: %" PRIu64 " bytes stay in the page cache\n", left);
-        exit(1);
+        _Exit(1);
     }
     sl_ranges_done(&all);
     sl_map_close(&map);

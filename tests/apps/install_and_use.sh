@@ -11,6 +11,7 @@ fail() { printf 'FAILED: %s\n' "$*"; exit 1; }
 
 cmake --install "$build" --prefix "$prefix" >"$prefix/log" || { cat "$prefix/log"; fail "install"; }
 for file in bin/sluice "$libdir/libsluice.a" "$libdir/libsluice.so" "$libdir/pkgconfig/sluice.pc" \
+        "$libdir/sluice/libsluice-preload.so" \
         include/sluice/sluice.h share/man/man1/sluice.1; do
     [ -e "$prefix/$file" ] || fail "$file is not installed"
 done

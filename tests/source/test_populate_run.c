@@ -357,7 +357,7 @@ static int populate_without_locks(void *arg)
     }
     char *status = read_proc("/proc/self/status");
     const char *locked = strstr(status, "VmLck:");
-    bool is_none = locked && strtoul(locked + strlen("VmLck:"), NULL, 10) == 0;
+    bool is_none = locked && locked[strspn(locked, "VmLck: \t")] == '0';
     free(status);
     return is_none && x->res.end == SL_POPULATE_DONE ? 0 : 1;
 }

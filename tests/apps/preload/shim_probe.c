@@ -60,6 +60,15 @@ static void put_u64(FILE *f, uint64_t v)
     put(f, &v, sizeof v);
 }
 
+static unsigned number(const char *text)
+{
+    unsigned n = 0;
+    for (; *text >= '0' && *text <= '9'; text++) {
+        n = n * 10 + (unsigned)(*text - '0');
+    }
+    return n;
+}
+
 static void make(const char *path, uint32_t version, char **mib, size_t n)
 {
     FILE *f = fopen(path, "wb");
@@ -72,7 +81,7 @@ static void make(const char *path, uint32_t version, char **mib, size_t n)
     put_u64(f, n);
     put_u64(f, 0);
     for (size_t i = 0; i < n; i++) {
-        uint64_t bytes = strtoull(mib[i], NULL, 10) * MIB;
+        uint64_t bytes = number(mib[i]) * MIB;
         char name = (char)('a' + i);
         put_u64(f, 1);
         put(f, &name, 1);
@@ -151,7 +160,7 @@ static void sleep_ms(long ms)
 
 static void print_picture(const char *wanted)
 {
-    char letters[256];
+    char letters[8192];
     draw(letters);
     for (int i = 0; wanted && strcmp(letters, wanted) != 0 && i < 200; i++) {
         sleep_ms(10);
@@ -349,7 +358,7 @@ static void deny(const char *names, uint32_t action)
     struct sock_fprog program = {n, f};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
             prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-        exit(77);
+        _exit(77);
     }
 }
 
@@ -417,7 +426,7 @@ static const struct {
 int main(int argc, char **argv)
 {
     if (argc > 4 && strcmp(argv[1], "make") == 0) {
-        make(argv[2], (uint32_t)strtoul(argv[3], NULL, 10), argv + 4, (size_t)argc - 4);
+        make(argv[2], number(argv[3]), argv + 4, (size_t)argc - 4);
         return 0;
     }
     if (argc > 3 && strcmp(argv[1], "deny") == 0) {
