@@ -34,7 +34,11 @@ export const onKeyWanted = (listener) => keyListeners.push(listener);
 
 export function sentence(text) {
     const trimmed = text.trim();
-    return trimmed === '' ? '' : trimmed[0].toUpperCase() + trimmed.slice(1) + (/[.!?]$/.test(trimmed) ? '' : '.');
+    if (trimmed === '') {
+        return '';
+    }
+    const isName = /^\w*_/.test(trimmed); /* of a field of the API */
+    return (isName ? trimmed[0] : trimmed[0].toUpperCase()) + trimmed.slice(1) + (/[.!?]$/.test(trimmed) ? '' : '.');
 }
 
 const inSeconds = (n) => `in ${n} second${n === 1 ? '' : 's'}`;
