@@ -12,8 +12,9 @@
 
 enum {
     MAX_RUNS = 64,
-    SPOTS = 64,          /* places that are compared after a run */
+    SPOTS = 16,          /* places that are compared after a run */
     SPOT_BYTES = 4096,   /* at each of them */
+    LINK_UPLOADS = 8,    /* in flight to measure the link's limit */
     LINK_BYTES = 4 << 20 /* of one upload of the link's limit, as of a slot */
 };
 
@@ -32,6 +33,7 @@ typedef struct rig {
     size_t cap_pieces;
     sl__slice *slices; /* one a piece */
     sl_pinned pinned;
+    sl_event *events[LINK_UPLOADS];
     sl__transfer *transfer; /* of the row */
 } rig;
 
@@ -145,6 +147,7 @@ static int check_room(const rig *b, uint64_t n_bytes, sl_error *reterr)
 
 static int rig_init(rig *b, const bench_transfer_opts *opts, uint64_t n_bytes, sl_error *reterr)
 {
+    size_t n_pinned = n_bytes < PINNED_BYTES ? (size_t)n_bytes : PINNED_BYTES;
     *b = (rig){.opts = opts};
     int r = sl_device_describe(opts->device, &b->info, reterr);
     if (r == 0) {
@@ -163,9 +166,12 @@ static int rig_init(rig *b, const bench_transfer_opts *opts, uint64_t n_bytes, s
     for (size_t i = 0; i < b->n_pieces; i++) {
         b->slices[i] = (sl__slice){.pieces = &b->pieces[i], .n_pieces = 1};
     }
-    r = sl_pinned_alloc(opts->device, PINNED_BYTES, &b->pinned, reterr);
+    r = sl_pinned_alloc(opts->device, n_pinned, &b->pinned, reterr);
     if (r == 0) {
-        memset(b->pinned.data, 0, PINNED_BYTES); /* pages that exist, and bytes for erase() */
+        memset(b->pinned.data, 0, n_pinned); /* pages that exist, and bytes for erase() */
+    }
+    for (size_t i = 0; i < LINK_UPLOADS && r == 0; i++) {
+        r = sl_event_create(opts->device, &b->events[i], reterr);
     }
     return r;
 }
@@ -173,6 +179,9 @@ static int rig_init(rig *b, const bench_transfer_opts *opts, uint64_t n_bytes, s
 static void rig_done(rig *b)
 {
     sl__transfer_free(&b->transfer);
+    for (size_t i = 0; i < LINK_UPLOADS; i++) {
+        sl_event_free(&b->events[i]);
+    }
     sl_pinned_free(&b->pinned);
     for (size_t i = 0; i < b->n_buffers; i++) {
         (void)sl_buffer_free(&b->buffers[i], NULL); /* the device goes next */
@@ -224,17 +233,30 @@ static int compare(rig *b, const char *row, sl_error *reterr)
     return 0;
 }
 
+/* Queues an upload from pinned memory behind at most LINK_UPLOADS others, so that an interrupt does not wait long. */
+static int upload_pinned(
+        rig *b, const sl__piece *p, uint64_t at, uint64_t n_before, sl_error *reterr)
+{
+    sl_event *event = b->events[n_before % LINK_UPLOADS];
+    uint64_t n = p->n_bytes - at < LINK_BYTES ? p->n_bytes - at : LINK_BYTES;
+    int r = sl_event_wait(event, reterr);
+    if (r == 0) {
+        r = sl_buffer_upload(p->buffer, p->buffer_offset + at,
+                (const char *)b->pinned.data + at % PINNED_BYTES, (size_t)n, reterr);
+    }
+    return r < 0 ? r : sl_event_record(event, reterr);
+}
+
 static int run_link(rig *b, sl_error *reterr)
 {
+    uint64_t n = 0;
     int r = 0;
     for (size_t i = 0; i < b->n_pieces && r == 0; i++) {
-        const sl__piece *p = &b->pieces[i];
-        for (uint64_t at = 0; at < p->n_bytes && r == 0; at += LINK_BYTES) {
-            uint64_t n = p->n_bytes - at < LINK_BYTES ? p->n_bytes - at : LINK_BYTES;
-            r = sl_buffer_upload(p->buffer, p->buffer_offset + at,
-                    (const char *)b->pinned.data + at % PINNED_BYTES, (size_t)n, reterr);
+        for (uint64_t at = 0; at < b->pieces[i].n_bytes && r == 0; at += LINK_BYTES) {
+            r = b->opts->is_cancelled(b->opts->ud) ? fail_cancelled(reterr)
+                                                   : upload_pinned(b, &b->pieces[i], at, n, reterr);
+            n++;
         }
-        r = r == 0 && is_cancelled((void *)(uintptr_t)b->opts) ? fail_cancelled(reterr) : r;
     }
     int done = sl_device_synchronize(b->opts->device, r < 0 ? NULL : reterr);
     return r < 0 ? r : done;
@@ -250,7 +272,7 @@ static int run_set(rig *b, sl_error *reterr)
                 (const char *)sl_map_data(p->map) + p->offset, (size_t)p->n_bytes, reterr);
         int done = sl_device_synchronize(b->opts->device, r < 0 ? NULL : reterr);
         r = r < 0 ? r : done;
-        r = r == 0 && is_cancelled((void *)(uintptr_t)b->opts) ? fail_cancelled(reterr) : r;
+        r = r == 0 && b->opts->is_cancelled(b->opts->ud) ? fail_cancelled(reterr) : r;
     }
     return r;
 }
