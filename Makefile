@@ -1,5 +1,5 @@
 # Thin: every target hands over to cmake, ctest or a script of tools/. Build folders: build (release),
-# build-asan, build-tsan, build-fuzz. `make help` lists the targets.
+# build-asan, build-tsan, build-vulkan, build-fuzz. `make help` lists the targets.
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
@@ -10,7 +10,7 @@ configure = cmake --preset $(1) --log-level=NOTICE
 build = cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j $(JOBS) $(2)
 
-.PHONY: all setup demo test test-release test-asan test-tsan bench lint fuzz install clean help
+.PHONY: all setup demo test test-release test-asan test-tsan test-vulkan bench lint fuzz install clean help
 
 all: ## build the program: build/sluice
 	@tools/setup.sh --check build
@@ -18,7 +18,7 @@ all: ## build the program: build/sluice
 	@$(call build,build,--target sluice_cli sluice_shared manual)
 
 setup: ## install what is missing from Debian (root or sudo)
-	@tools/setup.sh run build test lint fuzz bench
+	@tools/setup.sh run build test vulkan lint fuzz bench
 
 demo: ## speak one sentence into demo.wav and draw demo.png
 	@tools/setup.sh build
@@ -26,9 +26,9 @@ demo: ## speak one sentence into demo.wav and draw demo.png
 	@$(call build,build,--target sluice_cli spectrogram)
 	@tools/demo.sh build
 
-test: ## all tests: release, ThreadSanitizer where labelled, Address- and UndefinedBehaviorSanitizer
+test: ## all tests: release, ThreadSanitizer where labelled, on Vulkan, Address- and UndefinedBehaviorSanitizer
 	@tools/setup.sh build test
-	@$(MAKE) test-release test-tsan test-asan
+	@$(MAKE) test-release test-tsan test-vulkan test-asan
 
 test-release:
 	@$(call configure,release)
@@ -39,6 +39,9 @@ test-tsan:
 	@$(call configure,tsan)
 	@$(call build,build-tsan,--target tsan_tests)
 	@$(call run_tests,build-tsan,-L tsan)
+
+test-vulkan:
+	@tools/test_vulkan.sh $(JOBS)
 
 test-asan:
 	@$(call configure,asan)
@@ -63,7 +66,7 @@ install: all ## library, headers, sluice.pc, program and man page below PREFIX (
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 
 clean: ## remove the build folders and the demo's files; the ggml cache stays
-	rm -rf build build-asan build-tsan build-fuzz build-dev demo.wav demo.png demo.json
+	rm -rf build build-asan build-tsan build-vulkan build-fuzz build-dev demo.wav demo.png demo.json
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile

@@ -1,6 +1,8 @@
 # sluice_test(NAME SOURCES... [LIBS ...] [LABELS ...] [TIMEOUT seconds]) adds one cmocka program that ctest
-# runs from the source tree. With the label tsan it also runs in `make test`'s ThreadSanitizer part.
+# runs from the source tree. With the label tsan it also runs in `make test`'s ThreadSanitizer part, with the label
+# vulkan in its part with a Vulkan device.
 add_custom_target(tsan_tests)
+add_custom_target(vulkan_tests)
 
 # Environment that every test gets: where the vocabularies of the ggml bundle are, and the program.
 set(SLUICE_TEST_ENVIRONMENT
@@ -8,6 +10,9 @@ set(SLUICE_TEST_ENVIRONMENT
     "SLUICE_PROGRAM=${CMAKE_BINARY_DIR}/sluice"
     "ASAN_OPTIONS=allocator_may_return_null=1"
     "UBSAN_OPTIONS=print_stacktrace=1")
+if(GGML_BACKEND_DL)
+    list(APPEND SLUICE_TEST_ENVIRONMENT "SLUICE_GGML_BACKENDS=${GGML_LIB_DIR}")
+endif()
 
 function(sluice_test name)
     cmake_parse_arguments(arg "" "TIMEOUT" "LIBS;LABELS" ${ARGN})
@@ -22,6 +27,9 @@ function(sluice_test name)
         LABELS "${arg_LABELS}" ENVIRONMENT "${SLUICE_TEST_ENVIRONMENT}")
     if("tsan" IN_LIST arg_LABELS)
         add_dependencies(tsan_tests ${name})
+    endif()
+    if("vulkan" IN_LIST arg_LABELS)
+        add_dependencies(vulkan_tests ${name})
     endif()
 endfunction()
 
