@@ -44,7 +44,7 @@ export function sentence(text) {
 const inSeconds = (n) => `in ${n} second${n === 1 ? '' : 's'}`;
 
 function words(status, message, retryAfter) {
-    const said = sentence(message);
+    const said = sentence(message.replace(/; try later$/, ''));
     switch (status) {
     case 401:
         return hasKey() ? 'The server refused this key.' : 'The server wants an API key.';

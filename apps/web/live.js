@@ -13,7 +13,8 @@ const ROLES = {
     ahead: { sign: '◐', words: 'loaded ahead' },
     stays: { sign: '○', words: 'stays' },
 };
-const SERVER_STATES = { ok: 'Ready', loading: 'Loading', failed: 'Failed', stopping: 'Stopping', gone: 'Not reachable', locked: 'Locked' };
+const SERVER_STATES = { ok: 'Ready', loading: 'Loading', failed: 'Failed', stopping: 'Stopping', busy: 'Busy',
+    gone: 'Not reachable', locked: 'Locked' };
 
 let serverState = 'connecting';
 let atRest = new Map(); /* leases of units while nothing is done */
@@ -34,7 +35,7 @@ function setServerState(state) {
     setText(pill, SERVER_STATES[state] ?? state);
     if (state === 'gone') {
         setText(find('news'), 'The server does not answer. The page keeps trying.');
-    } else if (state === 'ok') {
+    } else if (state === 'ok' || state === 'busy') {
         setText(find('news'), wasGone ? 'The server is back.' : '');
         whenBack();
     }
@@ -53,7 +54,7 @@ function showLost(problem, wait) {
     const isLocked = problem?.status === 401;
     find('live').dataset.stale = 'true';
     find('feed-notice').hidden = false;
-    setServerState(isLocked ? 'locked' : 'gone');
+    setServerState(isLocked ? 'locked' : problem?.status > 0 ? 'busy' : 'gone');
     const since = lastNews ? ` What you see is of ${lastNews.toLocaleTimeString()}.` : '';
     const again = Number.isFinite(wait) ? ` Trying again in ${Math.ceil(wait / 1000)} s.` : '';
     setText(find('feed-text'), `${problem?.message ?? 'The server ended the connection.'}${since}${again}`);
@@ -271,11 +272,11 @@ async function setSleep(path, doing, done) {
     setText(find('sleep-status'), doing);
     try {
         await ask(path, { method: 'POST' });
-        setText(find('sleep-status'), done);
+        setText(find('news'), done);
     } catch (error) {
-        setText(find('sleep-status'), '');
         setText(find('sleep-problem'), error.message);
     }
+    setText(find('sleep-status'), '');
 }
 
 // onBack() is called whenever the server has become ready.

@@ -19,7 +19,7 @@ export function microphoneWords(error) {
 }
 
 export class Recorder {
-    // onProgress(seconds, level of 0 to 1); onEnd({wav, seconds}) or onEnd(null, words).
+    // onProgress(seconds, level of 0 to 1); onEnd({wav, seconds}) or onEnd(null, what is wrong, if anything).
     constructor({ onProgress, onEnd }) {
         this.onProgress = onProgress;
         this.onEnd = onEnd;
@@ -45,7 +45,8 @@ export class Recorder {
         if (this.isWanted) {
             this.record();
         } else {
-            this.release();
+            this.release(); /* stopped before it was allowed */
+            this.onEnd(null, '');
         }
     }
 

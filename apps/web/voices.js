@@ -161,7 +161,8 @@ function firstWrong() {
 }
 
 function tell(problem) {
-    const id = FIELDS[problem.param] ?? 'save';
+    const isSound = [400, 413, 415].includes(problem.status); /* the rest of the form has been looked at */
+    const id = FIELDS[problem.param] ?? (isSound ? 'file' : 'save');
     if (problem.status === 409) {
         find('replace-line').hidden = false;
         setProblem('voice-name', 'There is a voice of that name. Choose another name, or replace it.');
