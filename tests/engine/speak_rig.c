@@ -1,10 +1,12 @@
 #include "speak_rig.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ggml.h"
 
+#include "engine/engine_impl.h"
 #include "small_synth.h"
 #include "test_support.h"
 
@@ -39,6 +41,31 @@ s2_engine *rig_open(const char *model, const s2_place_opts *place, uint32_t max_
     sl_error err = {0};
     assert_ok(s2_engine_open(&opts, &e, &err), &err);
     return e;
+}
+
+uint64_t rig_floor(const char *model, const s2_place_opts *place, uint32_t max_frames)
+{
+    s2_place_opts roomy = *place;
+    roomy.vram_bytes = 0;
+    s2_engine *e = rig_open(model, &roomy, max_frames);
+    uint64_t bytes = sl_plan_floor(e->planned.plan, 1);
+    s2_engine_close(&e);
+    return bytes;
+}
+
+void rig_expect_refused(
+        const char *model, const s2_place_opts *place, uint32_t max_frames, uint64_t floor)
+{
+    char number[32];
+    s2_engine_opts opts = rig_opts(model, place, max_frames);
+    s2_engine *e = NULL;
+    sl_error err = {0};
+    snprintf(number, sizeof number, "%" PRIu64, floor);
+    assert_int_equal(s2_engine_open(&opts, &e, &err), SL_EBUDGET);
+    assert_null(e);
+    if (!strstr(err.msg, number) || strchr(err.msg, '\n')) {
+        fail_msg("floor %s: %s", number, err.msg);
+    }
 }
 
 static int on_samples(void *ud, const float *samples, size_t n)

@@ -23,6 +23,13 @@ s2_engine_opts rig_opts(const char *model, const s2_place_opts *place, uint32_t 
 /* Opens or fails the test. */
 s2_engine *rig_open(const char *model, const s2_place_opts *place, uint32_t max_frames);
 
+/* The smallest budget of the device for requests of up to max_frames, whatever the budget of `place` is. */
+uint64_t rig_floor(const char *model, const s2_place_opts *place, uint32_t max_frames);
+
+/* Opening is refused, and the message names the floor. */
+void rig_expect_refused(
+        const char *model, const s2_place_opts *place, uint32_t max_frames, uint64_t floor);
+
 /* What a request handed out. */
 typedef struct spoken {
     uint64_t hash; /* of the samples */
@@ -35,8 +42,8 @@ typedef struct spoken {
 /* Greedy, one frame at least for each of max_frames, so that a request has a known length. */
 int rig_try(s2_engine *e, const char *text, uint32_t max_frames, spoken *ret, sl_error *reterr);
 
-/* The same with changed options; callbacks of `opts` are replaced. */
-int rig_try_opts(s2_engine *e, const s2_speak_opts *opts, spoken *ret, sl_error *reterr);
+/* The same with changed options; callbacks are replaced. */
+int rig_try_opts(s2_engine *e, const s2_speak_opts *given, spoken *ret, sl_error *reterr);
 
 /* Or fails the test. */
 spoken rig_speak(s2_engine *e, const char *text, uint32_t max_frames);

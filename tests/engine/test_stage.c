@@ -49,31 +49,6 @@ static void speak_as_on_cpu(s2_engine *e, const char *what)
     assert_same_sound(&on_cpu, &s, what);
 }
 
-/* The smallest budget for an ordinary request. */
-static uint64_t floor_of(const s2_place_opts *place)
-{
-    s2_place_opts roomy = *place;
-    roomy.vram_bytes = 0;
-    s2_engine *e = rig_open(model, &roomy, N_FRAMES);
-    uint64_t bytes = sl_plan_floor(e->planned.plan, 1);
-    s2_engine_close(&e);
-    return bytes;
-}
-
-static void expect_below_floor(const s2_place_opts *place, uint64_t floor)
-{
-    char number[32];
-    s2_engine_opts opts = rig_opts(model, place, N_FRAMES);
-    s2_engine *e = NULL;
-    sl_error err = {0};
-    snprintf(number, sizeof number, "%" PRIu64, floor);
-    assert_int_equal(s2_engine_open(&opts, &e, &err), SL_EBUDGET);
-    assert_null(e);
-    if (!strstr(err.msg, number) || strchr(err.msg, '\n')) {
-        fail_msg("floor %s: %s", number, err.msg);
-    }
-}
-
 /* What was held since the residency was opened is what the plan of the request said, or up to 5 % less. */
 static void assert_as_planned(s2_engine *e, const char *what)
 {
@@ -88,7 +63,7 @@ static void assert_as_planned(s2_engine *e, const char *what)
 static void check_budgets(sl_policy policy, s2_decode_when decode)
 {
     s2_place_opts place = device_place(policy, decode, 0);
-    uint64_t floor = floor_of(&place);
+    uint64_t floor = rig_floor(model, &place, N_FRAMES);
     const uint64_t budgets[] = {
             floor, floor + 1, floor + floor / 8, floor + floor / 3, 2 * floor, 4 * floor};
     assert_true(floor > 100000);
@@ -106,7 +81,7 @@ static void check_budgets(sl_policy policy, s2_decode_when decode)
     const uint64_t refused[] = {floor - 1, floor / 2, 1};
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         place.vram_bytes = refused[i];
-        expect_below_floor(&place, floor);
+        rig_expect_refused(model, &place, N_FRAMES, floor);
     }
 }
 
@@ -127,9 +102,9 @@ static void test_floors_are_in_order(void **state)
     s2_place_opts after = device_place(SL_POLICY_SWAP, S2_DECODE_AFTER, 0);
     s2_place_opts together = device_place(SL_POLICY_SWAP, S2_DECODE_TOGETHER, 0);
     s2_place_opts keep = device_place(SL_POLICY_KEEP, S2_DECODE_AFTER, 0);
-    uint64_t low = floor_of(&after);
-    assert_true(low < floor_of(&together));
-    assert_true(low < floor_of(&keep));
+    uint64_t low = rig_floor(model, &after, N_FRAMES);
+    assert_true(low < rig_floor(model, &together, N_FRAMES));
+    assert_true(low < rig_floor(model, &keep, N_FRAMES));
 }
 
 static void check_place(const s2_place_opts *place, const char *what)
@@ -143,13 +118,13 @@ static void check_place(const s2_place_opts *place, const char *what)
         assert_true(sl_plan_peak_of_run(e->planned.plan, 1).total > 0);
         speak_as_on_cpu(e, what);
         s2_engine_close(&e);
-        uint64_t floor = floor_of(&this);
+        uint64_t floor = rig_floor(model, &this, N_FRAMES);
         this.vram_bytes = floor;
         e = rig_open(model, &this, N_FRAMES);
         speak_as_on_cpu(e, what);
         s2_engine_close(&e);
         this.vram_bytes = floor - 1;
-        expect_below_floor(&this, floor);
+        rig_expect_refused(model, &this, N_FRAMES, floor);
     }
 }
 
@@ -238,7 +213,7 @@ static void test_a_request_that_does_not_fit_is_refused_before_anything_is_loade
 {
     (void)state;
     s2_place_opts place = device_place(SL_POLICY_SWAP, S2_DECODE_AFTER, 0);
-    place.vram_bytes = floor_of(&place);
+    place.vram_bytes = rig_floor(model, &place, N_FRAMES);
     s2_engine *e = rig_open(model, &place, N_FRAMES);
     sl_error err = {0};
     spoken s;
@@ -300,7 +275,7 @@ static void test_G3_20_swap_moves_the_same_in_every_request(void **state)
 {
     (void)state;
     s2_place_opts place = device_place(SL_POLICY_SWAP, S2_DECODE_AFTER, 0);
-    place.vram_bytes = floor_of(&place);
+    place.vram_bytes = rig_floor(model, &place, N_FRAMES);
     s2_engine *e = rig_open(model, &place, N_FRAMES);
     speak_as_on_cpu(e, "swap");
     uint64_t before = rig_count_moves(e).n_loads;
@@ -451,7 +426,6 @@ static void test_a_voice_is_made_on_a_device(void **state)
             speak_as_on_cpu(e, "after a voice");
             assert_true(policy == SL_POLICY_KEEP || policy == SL_POLICY_AUTO ||
                         rig_unit_status(e, "codec.encoder").state == SL_UNIT_ABSENT);
-            sl_residency_reset_peaks(s2_engine_residency(e));
             assert_ok(s2_engine_sleep(e, 2, &err), &err);
             sl_residency_reset_peaks(s2_engine_residency(e));
         }

@@ -37,16 +37,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static uint64_t floor_of(const s2_place_opts *place)
-{
-    s2_place_opts roomy = *place;
-    roomy.vram_bytes = 0;
-    s2_engine *e = rig_open(MODEL, &roomy, N_FRAMES);
-    uint64_t bytes = sl_plan_floor(e->planned.plan, 1);
-    s2_engine_close(&e);
-    return bytes;
-}
-
 static void check_budget(const s2_place_opts *place, int n_requests)
 {
     char what[96];
@@ -70,27 +60,15 @@ static void check_budget(const s2_place_opts *place, int n_requests)
     s2_engine_close(&e);
 }
 
-static void expect_below_floor(const s2_place_opts *place, uint64_t floor)
-{
-    char number[32];
-    s2_engine_opts opts = rig_opts(MODEL, place, N_FRAMES);
-    s2_engine *e = NULL;
-    sl_error err = {0};
-    snprintf(number, sizeof number, "%" PRIu64, floor);
-    assert_int_equal(s2_engine_open(&opts, &e, &err), SL_EBUDGET);
-    assert_null(e);
-    assert_non_null(strstr(err.msg, number));
-}
-
 /* From all that fits down to the floor, and one byte less. */
 static void test_every_policy_and_budget_sounds_the_same(void **state)
 {
     (void)state;
     for (int policy = 0; policy < SL_POLICY_COUNT; policy++) {
         s2_place_opts after = place_on((sl_policy)policy, S2_DECODE_AFTER, 0);
-        uint64_t floor = floor_of(&after);
+        uint64_t floor = rig_floor(MODEL, &after, N_FRAMES);
         after.vram_bytes = floor - 1;
-        expect_below_floor(&after, floor);
+        rig_expect_refused(MODEL, &after, N_FRAMES, floor);
         after.vram_bytes = floor;
         check_budget(&after, 2);
         s2_place_opts together = place_on((sl_policy)policy, S2_DECODE_TOGETHER, 2 * floor);
@@ -229,9 +207,9 @@ static void test_G3_23_what_does_not_fit_goes_to_the_cpu_unless_it_was_named(voi
 {
     (void)state;
     s2_place_opts place = place_on(SL_POLICY_SWAP, S2_DECODE_AFTER, 0);
-    uint64_t floor = floor_of(&place);
+    uint64_t floor = rig_floor(MODEL, &place, N_FRAMES);
     place.vram_bytes = floor - 1;
-    expect_below_floor(&place, floor);
+    rig_expect_refused(MODEL, &place, N_FRAMES, floor);
     place.device = NULL;
     notes n = {0};
     s2_engine_opts opts = rig_opts(MODEL, &place, N_FRAMES);
