@@ -86,7 +86,7 @@ function stateCell(unit) {
     const chip = make('span', { className: 'chip', text: STATES[unit.state] ?? unit.state });
     const cell = make('td', {}, chip);
     chip.dataset.state = unit.state;
-    if (unit.state === 'loading' && unit.slices > 0) {
+    if (unit.state === 'loading' && unit.slices > 1) {
         const progress = make('progress');
         progress.max = unit.slices;
         progress.value = unit.arrived;
@@ -215,7 +215,7 @@ function setPlace(figure, place, picture, iStep) {
     setText(figure.querySelector('.sum'), place.budget_bytes === null ? `${bytes(used.total)}, no budget`
         : `${bytes(used.total)} of ${bytes(place.budget_bytes)} (${place.budget_source})`);
     figure.querySelector('.bar').classList.toggle('open', place.budget_bytes === null);
-    outline.hidden = !planned;
+    outline.hidden = !planned || planned.total === 0;
     outline.style.width = percent(planned?.total ?? 0, whole);
     setParts(figure.querySelector('.bar'), used, whole);
     setText(figure.querySelector('.hint'), `In use: ${kindWords(used)}. Highest: ${bytes(peak.total)}` +

@@ -2,7 +2,7 @@
 import { ask, isAbort, Problem } from './api.js';
 import { find, seconds, setProblem, setText } from './page.js';
 import { Player } from './player.js';
-import { wavOf } from './wav.js';
+import { createSampler, wavOf } from './wav.js';
 import { Wave } from './wave.js';
 
 const RATE = 24000; /* of the API's pcm format */
@@ -65,23 +65,6 @@ function readForm() {
         text = `${text.slice(0, -1)},"${id}":${plain}}`;
     }
     return text;
-}
-
-// Bytes of a stream as whole samples; a piece may end between the two bytes of one.
-function createSampler() {
-    let odd = [];
-    return (piece) => {
-        const n = piece.length + odd.length;
-        const whole = new Uint8Array(n - (n % 2));
-        if (whole.length > 0) {
-            whole.set(odd);
-            whole.set(piece.subarray(0, whole.length - odd.length), odd.length);
-            odd = n % 2 === 1 ? [piece[piece.length - 1]] : [];
-        } else if (n === 1) {
-            odd = [...odd, ...piece];
-        }
-        return new Int16Array(whole.buffer);
-    };
 }
 
 async function receive(response, request) {

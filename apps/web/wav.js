@@ -1,4 +1,21 @@
-// PCM of 16 bits and one channel as a WAV file.
+// PCM of 16 bits and one channel: out of a stream, into a WAV file.
+
+// Bytes of a stream as whole samples; a piece may end between the two bytes of one.
+export function createSampler() {
+    let odd = [];
+    return (piece) => {
+        const n = piece.length + odd.length;
+        const whole = new Uint8Array(n - (n % 2));
+        if (whole.length > 0) {
+            whole.set(odd);
+            whole.set(piece.subarray(0, whole.length - odd.length), odd.length);
+            odd = n % 2 === 1 ? [piece[piece.length - 1]] : [];
+        } else {
+            odd = [...odd, ...piece];
+        }
+        return new Int16Array(whole.buffer);
+    };
+}
 
 function head(nBytes, rate) {
     const view = new DataView(new ArrayBuffer(44));

@@ -326,10 +326,13 @@ async function survivesTheServer() {
 async function goesOnWhileHidden() {
     await withPage(server, {}, async (page) => {
         await isReady(page);
+        await page.evaluate(() => {
+            window.realFrame = window.requestAnimationFrame;
+        });
         const setVisibility = (state) => page.evaluate((s) => {
             Object.defineProperty(document, 'visibilityState', { value: s, configurable: true });
             Object.defineProperty(document, 'hidden', { value: s === 'hidden', configurable: true });
-            window.requestAnimationFrame = s === 'hidden' ? () => 0 : window.frames.requestAnimationFrame;
+            window.requestAnimationFrame = s === 'hidden' ? () => 0 : window.realFrame;
             document.dispatchEvent(new Event('visibilitychange'));
         }, state);
         await setVisibility('hidden');

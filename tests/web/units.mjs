@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { Player } from '../../apps/web/player.js';
 import { createParser } from '../../apps/web/sse.js';
-import { wavOf } from '../../apps/web/wav.js';
+import { createSampler, wavOf } from '../../apps/web/wav.js';
 
 const RATE = 24000;
 
@@ -191,6 +191,19 @@ test('events come out of a stream however it is cut', () => {
             parse(all.subarray(at, at + size));
         }
         assert.deepEqual(got, [['residency', '{"é":1,\n"b":2}'], ['message', 'plain']]);
+    }
+});
+
+test('samples come out of a stream however it is cut', () => {
+    const all = Int16Array.of(1, -2, 300, -32768, 32767, 0, 77);
+    const stream = new Uint8Array(all.buffer);
+    for (let size = 1; size <= stream.length; size++) {
+        const toSamples = createSampler();
+        const got = [...toSamples(new Uint8Array(0))];
+        for (let at = 0; at < stream.length; at += size) {
+            got.push(...toSamples(stream.subarray(at, at + size)));
+        }
+        assert.deepEqual(got, [...all], `pieces of ${size}`);
     }
 });
 
