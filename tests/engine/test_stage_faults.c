@@ -21,11 +21,13 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 /* Freed memory is kept for a while, and everything is slower. */
-#define N_CYCLES         200
+#define N_CYCLES         100
+#define N_ENGINES        16
 #define RSS_GROWTH_BYTES (INT64_C(300) << 20)
 #define STOP_STEP        97
 #else
 #define N_CYCLES         1000
+#define N_ENGINES        48
 #define RSS_GROWTH_BYTES (INT64_C(1) << 20)
 #define STOP_STEP        17
 #endif
@@ -318,7 +320,7 @@ static void test_G3_10_many_cycles_leave_no_trace(void **state)
 static void test_G3_10_engines_are_made_again_and_again(void **state)
 {
     (void)state;
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < N_ENGINES; i++) {
         s2_place_opts place =
                 rig_place(RIG_DEVICE, (sl_policy)(i % SL_POLICY_COUNT), (s2_decode_when)(i % 3), 0);
         s2_engine_opts opts = rig_opts(model, &place, N_FRAMES);
