@@ -14,10 +14,12 @@ static double ratio(const bench_row *row, const bench_row *to)
     return to->best_bytes_per_s > 0 ? row->best_bytes_per_s / to->best_bytes_per_s : 0;
 }
 
-/* The row of automatic choice: the last one. */
+/* The route of the row of automatic choice, which is the last one. */
 static const char *chosen(const bench_transfer_result *result)
 {
-    return sl__route_name(result->rows[result->n_rows - 1].route);
+    sl__route route = result->rows[result->n_rows - 1].route;
+    return route == SL__ROUTE_AUTO ? "none, since there are too few bytes to try each"
+                                   : sl__route_name(route);
 }
 
 void bench_print_table(const bench_about *about, const bench_transfer_result *result)
@@ -95,7 +97,7 @@ int bench_print_json(
     put_bool(&j, "cold", about->is_cold);
     put_u64(&j, "bytes", result->n_bytes);
     put_bool(&j, "limit_is_pinned", result->has_pinned);
-    put_cstr(&j, "chosen", chosen(result));
+    put_cstr(&j, "chosen", sl__route_name(result->rows[result->n_rows - 1].route));
     sl__json_key(&j, "rows");
     sl__json_array(&j);
     for (size_t i = 0; i < result->n_rows; i++) {

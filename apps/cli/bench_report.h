@@ -16,9 +16,10 @@ typedef struct bench_about {
 void bench_print_table(const bench_about *about, const bench_transfer_result *result);
 
 /*
- * {"machine","device","source","cold","bytes","limit_is_pinned","chosen": route of auto,"rows":[{"name","about","route",
- * "threads","slots","slot_bytes": 0 = as a load takes,"gb_s","gb_s_median","of_limit","of_set","setup_s","cpu_s","uploads","waits","stalls","failed": null or
- * why}]}. Errors: SL_ENOMEM.
+ * {"machine","device","source","cold","bytes","limit_is_pinned","chosen": route of auto, "auto" if there were too few
+ * bytes to choose,"rows":[{"name","about","route","threads","slots","slot_bytes": 0 = as a load takes,"gb_s",
+ * "gb_s_median","of_limit","of_set","setup_s","cpu_s","uploads","waits","stalls","failed": null or why}]}.
+ * Errors: SL_ENOMEM.
  */
 int bench_print_json(const bench_about *about, const bench_transfer_result *result,
         sl_error *reterr) SL_MUST_CHECK;

@@ -49,7 +49,8 @@ int bench_source_model(const char *path, bench_source *ret, sl_error *reterr)
 static int open_nameless(char ret_dir[200], sl_error *reterr)
 {
     char path[256];
-    const char *const dirs[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
+    const char *wish = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): before any thread */
+    const char *const dirs[] = {wish, "/var/tmp", "/tmp"};
     int fd = -1;
     int err = ENOENT;
     for (size_t i = 0; i < 3 && fd < 0; i++) {

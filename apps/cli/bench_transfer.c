@@ -478,7 +478,8 @@ static int measure_rows(rig *b, bench_transfer_result *ret, sl_error *reterr)
 int bench_transfer(const bench_transfer_opts *opts, bench_transfer_result *ret, sl_error *reterr)
 {
     rig b;
-    *ret = (bench_transfer_result){.n_bytes = total_bytes(opts)};
+    memset(ret, 0, sizeof *ret);
+    ret->n_bytes = total_bytes(opts);
     int r = rig_init(&b, opts, ret->n_bytes, reterr);
     if (r == 0) {
         ret->has_pinned = b.pinned.is_pinned;

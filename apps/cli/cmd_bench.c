@@ -226,7 +226,7 @@ static int write_results(const bench_opts *opts, const bench_about *about,
     return r < 0 || !opts->csv ? r : bench_write_csv(opts->csv, about, result, reterr);
 }
 
-static int measure(const bench_opts *opts, bench_transfer_opts *bench, const sl_device_info *info,
+static int measure(const bench_opts *opts, bench_transfer_opts bench, const sl_device_info *info,
         sl_error *reterr)
 {
     char machine[256];
@@ -248,13 +248,13 @@ static int measure(const bench_opts *opts, bench_transfer_opts *bench, const sl_
         r = bench_source_warm(&source, reterr);
     }
     if (r == 0) {
-        bench->ranges = source.ranges;
-        bench->n_ranges = source.n_ranges;
-        bench->before_run = before_run;
-        bench->on_row = on_row;
-        bench->is_cancelled = is_interrupted;
-        bench->ud = &run;
-        r = bench_transfer(bench, result, reterr);
+        bench.ranges = source.ranges;
+        bench.n_ranges = source.n_ranges;
+        bench.before_run = before_run;
+        bench.on_row = on_row;
+        bench.is_cancelled = is_interrupted;
+        bench.ud = &run;
+        r = bench_transfer(&bench, result, reterr);
     }
     tty_progress_clear(&run.progress);
     r = r < 0 ? r : write_results(opts, &about, result, reterr);
@@ -301,7 +301,7 @@ static int run_transfer(int argc, char **argv)
         bench.slot_bytes = (size_t)opts.slot_bytes;
         size_t most = bench.n_threads[bench.n_thread_counts - 1];
         bench.tries_rings = most > 4 && opts.slots == 0 && opts.slot_bytes == 0;
-        r = measure(&opts, &bench, &info, &err);
+        r = measure(&opts, bench, &info, &err);
     }
     s2_placement_close(&placement);
     return r < 0 ? report_error(cmd_bench_transfer_table.name, &err) : 0;
