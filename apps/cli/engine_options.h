@@ -25,6 +25,8 @@ typedef struct engine_options {
 /* Values of --populate, in the order of s2_populate; NULL-terminated. */
 extern const char *const engine_populate_names[];
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): the arguments are a type and a path of members */
+
 /* Rows of a table for the member `m`, an engine_options, of the command's struct `type`. */
 #define ENGINE_OPTION_ROWS(type, m)                                                                \
     {.name = "model",                                                                              \
@@ -65,6 +67,8 @@ extern const char *const engine_populate_names[];
         .name = "threads", .kind = OPT_I32, .offset = offsetof(type, m.threads), .arg = "N",       \
         .help = "Threads; 0 is as many as there are processors.", .def = "0", .max = 512           \
     }
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* What the engine is told; `line` is what the options were parsed from, and strings stay its. */
 s2_engine_opts engine_options_get(

@@ -299,6 +299,7 @@ static void follow(const call *c, const sl_file_id *id, void *data, sl_map **map
 static void *map_gguf(void *addr, const call *c, const sl_file_id *id)
 {
     sl_map *map = NULL;
+    int errno_before = errno;
     sl__mutex_lock(&shim.files_lock);
     bool is_ours = get_ready() && look_up(c->fd, id, &map) != NULL;
     sl__mutex_unlock(&shim.files_lock);
@@ -309,12 +310,12 @@ static void *map_gguf(void *addr, const call *c, const sl_file_id *id)
         sl_map_close(&map);
         data = system_mmap(addr, c->n, c->prot, c->flags, c->fd, c->offset);
     }
-    int os_error = errno;
+    int errno_after = data == MAP_FAILED ? errno : errno_before;
     if (data != MAP_FAILED && map) {
         follow(c, id, data, &map);
     }
     sl_map_close(&map);
-    errno = os_error;
+    errno = errno_after;
     return data;
 }
 
