@@ -4,7 +4,7 @@
 
 enum {
     TRIES = 2,
-    HOPE = 2 /* one that was so many times slower is not tried again */
+    HOPE = 4 /* one that was so many times slower is not tried again; the first one also pays for fresh pages */
 };
 
 /* From the safest on: pread cannot fault, and costs neither a page table nor locked pages. */

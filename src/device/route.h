@@ -28,7 +28,7 @@ typedef struct sl__route_choice {
 /*
  * The route to try next, of those that are possible (indexed by route); SL__ROUTE_AUTO if enough was measured.
  * Each is tried twice, in turns, so that one disturbance does not decide; but not again if another one was more than
- * twice as fast.
+ * four times as fast.
  */
 sl__route sl__route_to_try(const sl__route_choice *choice, const bool possible[SL__ROUTE_COUNT]);
 

@@ -29,7 +29,7 @@ static void test_what_is_far_behind_is_tried_once(void **state)
     sl__route_choice choice = {{0}, {0}};
     for (int route = SL__ROUTE_PLAIN; route < SL__ROUTE_COUNT; route++) {
         assert_true(sl__route_to_try(&choice, all) != SL__ROUTE_AUTO);
-        sl__route_measured(&choice, (sl__route)route, 1000, route == SL__ROUTE_PLAIN ? 201 : 100);
+        sl__route_measured(&choice, (sl__route)route, 1000, route == SL__ROUTE_PLAIN ? 401 : 100);
     }
     for (int i = 0; i < 3; i++) {
         sl__route route = sl__route_to_try(&choice, all);
