@@ -41,16 +41,14 @@ static int open_head(gguf_bytes *g, size_t more, sl__gguf_head *ret, sl_error *e
     return r;
 }
 
-/* A file with a vocabulary of n words of 8 bytes, and one tensor of 1 MiB. */
+/* A file with a vocabulary of n words, 8 bytes each in the file, and one tensor of 1 MiB. */
 static gguf_bytes with_words(size_t n)
 {
     uint64_t ne[1] = {MIB / 4};
     gguf_bytes g = gb_start(3, 1, 2);
     gb_key_str(&g, "general.architecture", "test");
     gb_key_array(&g, "words", SL_GGUF_STR, n);
-    for (size_t i = 0; i < n; i++) {
-        gb_str(&g, "abcdefgh");
-    }
+    gb_fill(&g, 0, n * 8); /* words of no letters: their lengths alone */
     gb_tensor(&g, "weights", 1, ne, 0, 0);
     gb_pad(&g, 32);
     return g;
@@ -58,7 +56,7 @@ static gguf_bytes with_words(size_t n)
 
 static void test_an_index_of_any_length(void **state)
 {
-    static const size_t n_words[] = {1, 1000, 70000, 1200000};
+    static const size_t n_words[] = {1, 1000, 200000, 2400000};
     (void)state;
     for (size_t i = 0; i < sizeof n_words / sizeof n_words[0]; i++) {
         sl__gguf_head head = {0};
@@ -98,7 +96,7 @@ static void test_G1_22_a_tensor_that_ends_behind_the_file(void **state)
     assert_int_equal(open_head(&g, MIB - 1, &head, &err), SL_EFORMAT);
     assert_null(head.gguf);
     /* The same with an index that takes more than one look. */
-    g = with_words(70000);
+    g = with_words(200000);
     assert_int_equal(open_head(&g, MIB - 1, &head, &err), SL_EFORMAT);
     assert_non_null(strstr(err.msg, "weights"));
 }
