@@ -19,7 +19,7 @@
 #include "bench_support.h"
 #include "device/sim.h"
 #include "os/os_clock.h"
-#include "s2/plan.h"
+#include "s2/plan_model.h"
 #include "sluice/model.h"
 #include "sluice/residency.h"
 

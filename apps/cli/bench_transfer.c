@@ -472,6 +472,7 @@ static int measure_rows(rig *b, bench_transfer_result *ret, sl_error *reterr)
         r = measure_rings(b, ring, ret, reterr);
     }
     r = r < 0 ? r : measure_row(b, &registered_plan, ring, ret, reterr);
+    ring.n_threads = 0; /* as a load takes */
     return r < 0 ? r : measure_row(b, &auto_plan, ring, ret, reterr);
 }
 

@@ -16,7 +16,7 @@
 #include "plan_svg.h"
 #include "plan_text.h"
 #include "report.h"
-#include "s2/plan.h"
+#include "s2/plan_model.h"
 
 #define LINES_MAX   32 /* a budget each, and room */
 #define SOURCES_MAX (4 + LINES_MAX)

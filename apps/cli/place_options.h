@@ -27,6 +27,7 @@ typedef struct place_options {
 extern const char *const place_policy_names[];
 extern const char *const place_decode_names[];
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): the path of a member cannot stand in parentheses. */
 #define PLACE_FLAG(n, type, member, h)                                                             \
     {                                                                                              \
         .name = (n), .kind = OPT_FLAG, .offset = offsetof(type, member), .help = (h)               \
@@ -66,6 +67,7 @@ extern const char *const place_decode_names[];
                 "which needs less memory; auto: after, unless somebody listens and both fit."),    \
                 .def = "auto", .choices = place_decode_names                                       \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* Rules of these options for the table of rules. */
 #define PLACE_OPTION_RULES                                                                         \

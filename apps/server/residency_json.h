@@ -4,7 +4,7 @@
 
 #include "base/json_writer.h"
 #include "s2/placement.h"
-#include "s2/plan.h"
+#include "s2/plan_model.h"
 #include "sluice/residency.h"
 
 /* "units" and "places" as they are now. Any thread. */

@@ -23,7 +23,7 @@ struct s2_engine {
     s2_host_pages pages;
     s2_hparams hp;
     s2_compute computes[S2_MAX_PLACES]; /* of each place; 0 is the host's */
-    s2_compute codec_compute; /* the decoder's own, beside an AR on a GPU; else zeroed */
+    s2_compute codec_compute;           /* the decoder's own, beside an AR on a GPU; else zeroed */
     s2_weights *weights;
     s2_tokenizer *tokenizer;
     s2_prompt_layout layout;

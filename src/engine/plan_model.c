@@ -2,7 +2,7 @@
  * A plan is made by the engine's own planner over a residency that nothing is ever loaded into; devices that are not
  * there are simulations of the budget.
  */
-#include "s2/plan.h"
+#include "s2/plan_model.h"
 
 #include <string.h>
 

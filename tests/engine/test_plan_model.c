@@ -1,5 +1,5 @@
 /* Plans from a model's file alone: they say what an engine then takes, for devices that are there and that are not. */
-#include "s2/plan.h"
+#include "s2/plan_model.h"
 
 #include <inttypes.h>
 #include <stdio.h>

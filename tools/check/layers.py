@@ -32,7 +32,7 @@ ALLOWED = {
     "apps/cli": LOW | {"source", "device", "residency", "s2", "apps/server"},
     "apps/preload": LOW | {"source"},
     "apps/server": LOW | {"source", "residency", "s2"},
-    "s2": {"base", "source"},
+    "s2": {"base", "source", "device", "residency"},
 }
 
 # Single includes that go up, and why: (file, header).

@@ -17,6 +17,7 @@ TESTED_BY = {
     "src/engine/audio/sndfile_encoder.c": "test_writer.c",
     "src/engine/model/codec_parts.c": "test_codec_decoder.c",
     "src/engine/model/hparams_reader.c": "test_hparams.c",
+    "src/engine/speech_out.c": "test_pipeline.c",
     "src/engine/nn/bind.c": "test_weights.c",
     "src/engine/nn/build.c": "test_conv.c",
     "src/engine/nn/codec_kernel_attention.c": "test_codec_decoder.c",

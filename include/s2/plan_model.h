@@ -3,8 +3,8 @@
  *
  * Threads: one at a time for one plan; see s2/placement.h for what opening a device that is there costs.
  */
-#ifndef S2_PLAN_H
-#define S2_PLAN_H
+#ifndef S2_PLAN_MODEL_H
+#define S2_PLAN_MODEL_H
 
 #include <stdbool.h>
 #include <stdint.h>
