@@ -315,8 +315,11 @@ static int alloc_planned(const s2_planner *p, size_t n_run, s2_planned *ret, sl_
     ret->phases = sl__alloc(n_run, sizeof *ret->phases);
     ret->lists = sl__alloc(n_run * p->n_units, sizeof *ret->lists);
     ret->scratch = sl__alloc(n_run * 2 * p->n_places, sizeof *ret->scratch);
-    bool has_all = ret->places && ret->units && ret->phases && ret->lists && ret->scratch;
-    return has_all ? SL_OK : sl__fail_nomem(reterr, n_run * sizeof *ret->phases, "a plan");
+    if (ret->places && ret->units && ret->phases && ret->lists && ret->scratch) {
+        return SL_OK;
+    }
+    (void)sl__fail_nomem(reterr, n_run * sizeof *ret->phases, "a plan");
+    return SL_ENOMEM;
 }
 
 static void fill_units(const s2_planner *p, s2_planned *planned)

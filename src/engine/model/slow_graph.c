@@ -303,7 +303,7 @@ static void build_parts(const s2_slow_graph *sg, s2_slow_segment *seg)
             build_head(sg, seg, x);
         }
     }
-    if (seg->end_part < n_parts(m)) {
+    if (x && seg->end_part < n_parts(m)) {
         hand_over(sg, seg, x);
     }
 }

@@ -4,6 +4,7 @@
 
 #include "ggml-backend.h"
 
+/* NOLINTBEGIN(concurrency-mt-unsafe): the environment is touched before there are threads, as the header says. */
 void s2_back_ends_load(void)
 {
     /* CUDA registers memory only if it is told to; somebody's own choice stays. */
@@ -20,6 +21,7 @@ void s2_back_ends_load(void)
         ggml_backend_load_all_from_path(dir);
     }
 }
+/* NOLINTEND(concurrency-mt-unsafe) */
 
 size_t s2_back_ends_count(void)
 {

@@ -1,7 +1,7 @@
 /*
  * ggml's back ends as they are known to this process.
  *
- * Threads: one at a time.
+ * Threads: one at a time; loading, which sets defaults in the environment, before others are started.
  */
 #ifndef S2_NN_BACK_ENDS_H
 #define S2_NN_BACK_ENDS_H

@@ -218,7 +218,7 @@ size_t s2_weights_list(const s2_weights *weights, s2_slot slot, const sl_tensor 
         }
     }
     if (n > 0) {
-        qsort(ret_tensors, n, sizeof *ret_tensors, by_turn);
+        qsort(ret_tensors, n, sizeof(const sl_tensor *), by_turn);
     }
     return n;
 }

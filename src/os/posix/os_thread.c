@@ -150,8 +150,7 @@ void sl__thread_detach(sl__thread *thread)
     }
 }
 
-int sl__at_fork(
-        void (*before)(void), void (*parent)(void), void (*child)(void), sl_error *reterr)
+int sl__at_fork(void (*before)(void), void (*parent)(void), void (*child)(void), sl_error *reterr)
 {
     int r = pthread_atfork(before, parent, child);
     return r == 0 ? 0 : fail_init(reterr, "handler of forks", r);
