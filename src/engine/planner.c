@@ -425,9 +425,10 @@ int s2_planner_plan(s2_planner *p, const s2_run *run, const s2_extent *extent, s
     if (r == 0) {
         r = alloc_planned(p, run->n, &planned, reterr);
     }
-    if (r < 0) {
+    bool has_memory = r == 0 && planned.places && planned.units;
+    if (!has_memory) {
         s2_planned_done(&planned);
-        return r;
+        return r < 0 ? r : SL_ENOMEM;
     }
     for (size_t i = 0; i < p->n_places; i++) {
         const s2_place *place = s2_placement_place(p->placement, i);
