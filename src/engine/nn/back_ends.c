@@ -1,8 +1,18 @@
 #include "engine/nn/back_ends.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "ggml-backend.h"
+
+/* Back ends tell what they find; of that, only what ends the process is of use to whoever asked for speech. */
+static void keep_errors(enum ggml_log_level level, const char *text, void *ud)
+{
+    (void)ud;
+    if (level == GGML_LOG_LEVEL_ERROR) {
+        (void)fputs(text, stderr);
+    }
+}
 
 /* NOLINTBEGIN(concurrency-mt-unsafe): the environment is touched before there are threads, as the header says. */
 void s2_back_ends_load(void)
@@ -12,6 +22,7 @@ void s2_back_ends_load(void)
     /* On Hopper cards ggml 0.23 starts kernels before those that they depend on have ended, and not all of its fused
      * ones wait: the same seed then gives other codes each time. Without, it is a tenth slower and exact. */
     (void)setenv("GGML_CUDA_PDL", "0", 0);
+    ggml_log_set(keep_errors, NULL);
     if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
         return;
     }

@@ -12,7 +12,7 @@ struct ggml_backend_device;
 
 /*
  * Makes back ends known that are files of their own: those of $SLUICE_GGML_BACKENDS, or of the folder this program
- * was built with. Nothing happens if ggml knows a CPU already.
+ * was built with; none are loaded if ggml knows a CPU already. From then on ggml prints errors alone.
  */
 void s2_back_ends_load(void);
 
