@@ -313,6 +313,7 @@ static int check_model(const serve_opts *opts, sl_error *reterr)
 static int find_listener(serving *s, listener *ret, sl_error *reterr)
 {
     int r = listener_inherit(ret, reterr);
+    s->server.is_listener_shared = r > 0;
     if (r == 0) {
         r = listener_open(s->opts->host, (uint16_t)s->opts->port, ret, reterr);
     }

@@ -49,6 +49,8 @@ typedef struct exchange {
 struct http {
     struct MHD_Daemon *daemon;
     int listen_fd;
+    bool is_listener_shared;
+    bool is_quiet; /* nobody new gets in */
     conns *conns;
     size_t n_body_total; /* of bodies that are arriving; only the connections' thread */
     size_t max_body_total;
@@ -416,6 +418,7 @@ int http_open(const http_opts *opts, http **ret_http, sl_error *reterr)
         return sl__fail_nomem(reterr, sizeof *h, "a server");
     }
     h->listen_fd = opts->listen_fd;
+    h->is_listener_shared = opts->is_listener_shared;
     h->handler = opts->handler;
     h->log = opts->log;
     h->max_body_total = opts->max_body_bytes_total;
@@ -443,12 +446,13 @@ int http_open(const http_opts *opts, http **ret_http, sl_error *reterr)
 
 void http_stop_listening(http *h)
 {
-    if (h->daemon && h->listen_fd >= 0) {
-        MHD_socket fd = MHD_quiesce_daemon(h->daemon);
-        if (fd != MHD_INVALID_SOCKET) {
-            (void)close(fd);
+    if (h->daemon && h->listen_fd >= 0 && !h->is_quiet) {
+        /* The library's thread may still take the socket out of its set: it is closed when that thread has ended. */
+        (void)MHD_quiesce_daemon(h->daemon);
+        if (!h->is_listener_shared) {
+            (void)shutdown(h->listen_fd, SHUT_RDWR);
         }
-        h->listen_fd = -1;
+        h->is_quiet = true;
     }
 }
 

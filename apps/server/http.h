@@ -11,6 +11,7 @@
 #ifndef SERVER_HTTP_H
 #define SERVER_HTTP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,7 +54,8 @@ typedef struct http_handler {
 } http_handler;
 
 typedef struct http_opts {
-    int listen_fd; /* taken over, also on error */
+    int listen_fd;           /* taken over, also on error */
+    bool is_listener_shared; /* somebody else holds the socket too, and goes on listening */
     unsigned max_connections;
     unsigned idle_seconds; /* a connection without traffic is closed */
     uint64_t head_ns;      /* a request's head must be there within, and bodies get a bit more */

@@ -40,6 +40,7 @@ static int open_http(app *a, int listen_fd, sl_error *reterr)
     const server_limits *limits = &a->opts.limits;
     const http_opts opts = {
             .listen_fd = listen_fd,
+            .is_listener_shared = a->opts.is_listener_shared,
             .max_connections = (unsigned)limits->n_connections,
             .idle_seconds = limits->idle_seconds,
             .head_ns = limits->head_ns,

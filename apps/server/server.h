@@ -39,7 +39,8 @@ typedef struct server_limits {
 server_limits server_default_limits(void);
 
 typedef struct server_opts {
-    int listen_fd; /* taken over, also on error */
+    int listen_fd;           /* taken over, also on error */
+    bool is_listener_shared; /* somebody else holds the socket too, and goes on listening */
     speaker engine;
     const char *model_name; /* for /v1/models */
     const char *model_path;
