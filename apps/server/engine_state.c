@@ -127,7 +127,7 @@ static void get_status(void *ud, speaker_status *ret_status)
                 .n_loads = u.n_loads,
         };
     }
-    for (size_t i = 0; i < n_places && i < SPEAKER_MAX_PLACES; i++) {
+    for (size_t i = 0; i < n_places; i++) {
         sl_place_status p;
         if (sl_residency_place_status(residency, i, &p, NULL) == 0) {
             status.places[status.n_places++] = (speaker_place){

@@ -29,14 +29,13 @@ typedef struct speaker_unit {
     uint64_t n_loads;
 } speaker_unit;
 
-#define SPEAKER_MAX_UNITS  16u
-#define SPEAKER_MAX_PLACES 16u
+#define SPEAKER_MAX_UNITS 16u
 
 typedef struct speaker_status {
     size_t n_units;
     speaker_unit units[SPEAKER_MAX_UNITS];
     size_t n_places;
-    speaker_place places[SPEAKER_MAX_PLACES];
+    speaker_place places[S2_MAX_PLACES];
 } speaker_status;
 
 typedef struct speaker_ops {

@@ -53,6 +53,9 @@ typedef struct s2_place_opts {
 #define S2_VRAM_RESERVE_BYTES    (UINT64_C(512) << 20)
 #define S2_VRAM_RESERVE_FRACTION 16
 
+/* The cpu and eight devices. */
+#define S2_MAX_PLACES 9
+
 typedef struct s2_placement s2_placement;
 
 /*

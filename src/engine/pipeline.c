@@ -460,14 +460,7 @@ static int measure_prompts(job *j, sl_error *reterr)
         j->prompt.n_columns = j->n_prefix;
     }
     uint64_t history = j->keeps_history && j->n_pieces > 1 ? MAX_HISTORY_COLUMNS : 0;
-    uint64_t n_prompt = longest + history;
-    uint64_t n_positions = n_prompt + j->opts->max_frames;
-    uint32_t n_ctx = e->hp.n_ctx;
-    j->extent = (s2_extent){
-            .n_prompt = n_prompt < n_ctx ? (uint32_t)n_prompt : n_ctx,
-            .n_positions = n_positions < n_ctx ? (uint32_t)n_positions : n_ctx,
-            .n_frames = j->opts->max_frames,
-    };
+    j->extent = s2_extent_of(&e->hp, longest + history, j->opts->max_frames);
     return r;
 }
 

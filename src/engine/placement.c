@@ -10,8 +10,6 @@
 #include "engine/nn/back_ends.h"
 #include "sluice/ggml_device.h"
 
-#define MAX_PLACES 9
-
 /* What a unit was asked to be on. */
 typedef struct wish {
     size_t i_place;
@@ -19,7 +17,7 @@ typedef struct wish {
 } wish;
 
 struct s2_placement {
-    s2_place places[MAX_PLACES];
+    s2_place places[S2_MAX_PLACES];
     size_t n_places;
     wish wishes[S2_UNIT_COUNT];
     const char *sim_spec; /* while it is made */
@@ -153,8 +151,8 @@ static int need_place(s2_placement *p, const s2_place_opts *opts, bool is_planni
             return SL_OK;
         }
     }
-    if (p->n_places == MAX_PLACES) {
-        return sl__fail(reterr, SL_EINVAL, "--place: more than %d devices", MAX_PLACES - 1);
+    if (p->n_places == S2_MAX_PLACES) {
+        return sl__fail(reterr, SL_EINVAL, "--place: more than %d devices", S2_MAX_PLACES - 1);
     }
     s2_place *place = &p->places[p->n_places];
     int r = open_device(name, opts->vram_bytes, is_planning, place, reterr);
@@ -368,7 +366,7 @@ void s2_placement_close(s2_placement **placement)
     if (!placement || !*placement) {
         return;
     }
-    for (size_t i = 0; i < MAX_PLACES; i++) {
+    for (size_t i = 0; i < S2_MAX_PLACES; i++) {
         sl_device_free(&(*placement)->places[i].device);
     }
     sl__free(*placement);

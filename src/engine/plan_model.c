@@ -12,9 +12,6 @@
 #include "os/os_process.h"
 #include "sluice/ggml_device.h"
 
-#define USUAL_PROMPT 256
-#define USUAL_FRAMES 1024
-
 struct s2_plan {
     sl_model *model;
     s2_hparams hp;
@@ -43,32 +40,6 @@ static int find_likes(
     return r;
 }
 
-static int open_residency(s2_plan *p, const sl_logger *log, sl_error *reterr)
-{
-    sl_residency_place places[S2_MAX_PLACES];
-    size_t n = s2_placement_n_places(p->placement);
-    for (size_t i = 0; i < n; i++) {
-        const s2_place *place = s2_placement_place(p->placement, i);
-        places[i] = (sl_residency_place){place->device, place->budget_bytes};
-    }
-    const sl_residency_opts opts = {
-            .places = places, .n_places = n, .is_stepped = true, .log = *log};
-    int r = sl_residency_open(&opts, &p->residency, reterr);
-    return r < 0 ? r : s2_planner_add_units(&p->planner, p->residency, reterr);
-}
-
-static s2_extent extent_of(const s2_plan_opts *opts, uint32_t n_ctx)
-{
-    uint64_t n_prompt = opts->n_prompt ? opts->n_prompt : USUAL_PROMPT;
-    uint64_t n_frames = opts->n_frames ? opts->n_frames : USUAL_FRAMES;
-    uint64_t n_positions = n_prompt + n_frames;
-    return (s2_extent){
-            .n_prompt = n_prompt < n_ctx ? (uint32_t)n_prompt : n_ctx,
-            .n_positions = n_positions < n_ctx ? (uint32_t)n_positions : n_ctx,
-            .n_frames = (uint32_t)n_frames,
-    };
-}
-
 static int solve(s2_plan *p, const s2_plan_opts *opts, sl_error *reterr)
 {
     const s2_run_wish wish = {
@@ -79,7 +50,8 @@ static int solve(s2_plan *p, const s2_plan_opts *opts, sl_error *reterr)
     };
     const s2_speeds speeds = {opts->link_bytes_per_s, opts->frame_seconds};
     s2_run run;
-    p->extent = extent_of(opts, p->hp.n_ctx);
+    p->extent = s2_extent_of(&p->hp, opts->n_prompt ? opts->n_prompt : S2_USUAL_PROMPT,
+            opts->n_frames ? opts->n_frames : S2_USUAL_FRAMES);
     return s2_planner_plan_speech(
             &p->planner, &wish, &p->extent, &speeds, &run, &p->planned, reterr);
 }
@@ -106,7 +78,8 @@ int s2_plan_make(const s2_plan_opts *opts, s2_plan **ret_plan, sl_error *reterr)
         r = s2_planner_init(&p->planner, p->model, &p->hp, p->placement, likes, &opts->log, reterr);
     }
     if (r == 0) {
-        r = open_residency(p, &opts->log, reterr);
+        r = s2_planner_open_residency(
+                &p->planner, opts->place.policy, true, &opts->log, &p->residency, reterr);
     }
     if (r == 0) {
         r = solve(p, opts, reterr);

@@ -17,6 +17,16 @@
 #define CODEC_ENCODER 0
 #define CODEC_DECODER 1
 
+s2_extent s2_extent_of(const s2_hparams *hp, uint64_t n_prompt, uint32_t n_frames)
+{
+    uint64_t n_positions = n_prompt + n_frames;
+    return (s2_extent){
+            .n_prompt = n_prompt < hp->n_ctx ? (uint32_t)n_prompt : hp->n_ctx,
+            .n_positions = n_positions < hp->n_ctx ? (uint32_t)n_positions : hp->n_ctx,
+            .n_frames = n_frames,
+    };
+}
+
 const char *s2_phase_name(s2_phase_kind kind)
 {
     static const char *const names[S2_PHASE_COUNT] = {
@@ -231,9 +241,6 @@ int s2_planner_init(s2_planner *p, const sl_model *model, const s2_hparams *hp,
     for (size_t i = 0; i < p->n_places; i++) {
         s2_compute_init_measure(&p->measures[i], computes[i], i == 0);
     }
-    for (int i = 0; i < S2_SLOT_COUNT; i++) {
-        p->units[i] = SL_PLAN_NONE;
-    }
     p->n_first = s2_placement_slow_layers(placement, hp->slow.n_layer);
     int r = s2_weights_open(model, &p->weights, reterr);
     if (r == 0) {
@@ -270,13 +277,14 @@ static uint64_t room(void *ud, size_t i_place, const sl_tensor *tensor)
     return s2_weights_room(p->weights, tensor, &p->measures[i_place]);
 }
 
-int s2_planner_add_units(s2_planner *p, sl_residency *residency, sl_error *reterr)
+static int add_units(s2_planner *p, sl_residency *residency, sl_error *reterr)
 {
     size_t n_tensors = (size_t)sl_model_n_tensors(p->model);
     const sl_tensor **tensors = sl__alloc(n_tensors, sizeof(const sl_tensor *));
     int r = tensors ? SL_OK : sl__fail_nomem(reterr, n_tensors * sizeof(void *), "units");
-    p->residency = residency;
+    p->n_units = 0;
     for (int slot = 0; slot < S2_SLOT_COUNT && r == 0; slot++) {
+        p->units[slot] = SL_PLAN_NONE;
         sl_unit_spec spec = {
                 .name = s2_slot_name((s2_slot)slot),
                 .model = p->model,
@@ -295,6 +303,36 @@ int s2_planner_add_units(s2_planner *p, sl_residency *residency, sl_error *reter
     }
     sl__free(tensors);
     return r;
+}
+
+int s2_planner_open_residency(s2_planner *p, sl_policy policy, bool is_stepped,
+        const sl_logger *log, sl_residency **ret_residency, sl_error *reterr)
+{
+    sl_residency_place places[S2_MAX_PLACES];
+    sl_residency *residency = NULL;
+    for (size_t i = 0; i < p->n_places; i++) {
+        const s2_place *place = s2_placement_place(p->placement, i);
+        places[i] = (sl_residency_place){place->device, place->budget_bytes};
+    }
+    const sl_residency_opts opts = {
+            .places = places,
+            .n_places = p->n_places,
+            .policy = policy,
+            .is_stepped = is_stepped,
+            .log = *log,
+    };
+    p->has_ar = false; /* it may have been measured for other places */
+    int r = sl_residency_open(&opts, &residency, reterr);
+    if (r == 0) {
+        r = add_units(p, residency, reterr);
+    }
+    if (r < 0) {
+        sl_residency_close(&residency);
+        return r;
+    }
+    p->residency = residency;
+    *ret_residency = residency;
+    return SL_OK;
 }
 
 void s2_planned_done(s2_planned *planned)

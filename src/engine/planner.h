@@ -22,7 +22,9 @@
 #include "sluice/plan.h"
 #include "sluice/residency.h"
 
-#define S2_MAX_PLACES 16
+/* The request that a budget must hold to be worth opening a model for, unless the caller knows better. */
+#define S2_USUAL_PROMPT 256
+#define S2_USUAL_FRAMES 1024
 
 typedef enum s2_phase_kind {
     S2_PHASE_ENCODE,   /* a recording to codes */
@@ -43,6 +45,9 @@ typedef struct s2_extent {
     uint32_t n_positions; /* prompt and frames */
     uint32_t n_frames;
 } s2_extent;
+
+/* That of a prompt of n_prompt columns with n_frames frames behind it, as far as the model's context holds them. */
+s2_extent s2_extent_of(const s2_hparams *hp, uint64_t n_prompt, uint32_t n_frames);
 
 /* What predictions of time are made of; zeroed: none. */
 typedef struct s2_speeds {
@@ -87,8 +92,13 @@ void s2_planner_done(s2_planner *p);
 size_t s2_planner_wanted(const s2_planner *p, s2_slot slot);
 size_t s2_planner_second(const s2_planner *p, s2_slot slot);
 
-/* Adds the model's units to a residency over the places of the placement. Errors: those of sl_residency_add_unit. */
-int s2_planner_add_units(s2_planner *p, sl_residency *residency, sl_error *reterr) SL_MUST_CHECK;
+/*
+ * Opens a residency over the places of the placement, with the model's units; the caller closes it. To be called
+ * again when the placement has given a unit up and the residency before is closed. `is_stepped`: nothing will be
+ * loaded into it. Errors: those of sl_residency_open and sl_residency_add_unit.
+ */
+int s2_planner_open_residency(s2_planner *p, sl_policy policy, bool is_stepped,
+        const sl_logger *log, sl_residency **ret_residency, sl_error *reterr) SL_MUST_CHECK;
 
 /* A request for a plan with all that it points to, and the plan. Zeroed memory may be passed to done. */
 typedef struct s2_planned {

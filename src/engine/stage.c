@@ -6,10 +6,6 @@
 #include "sluice/ggml_device.h"
 #include "sluice/page_cache.h"
 
-/* The request that a budget must hold to be worth opening a model for, unless the caller knows better. */
-#define USUAL_PROMPT 256
-#define USUAL_FRAMES 1024
-
 static s2_phase_kind kind_of_step(const s2_engine *e, size_t i_step)
 {
     return e->run.kinds[i_step];
@@ -43,19 +39,9 @@ static int open_computes(s2_engine *e, int n_threads, sl_error *reterr)
 
 static int open_residency(s2_engine *e, sl_error *reterr)
 {
-    sl_residency_place places[S2_MAX_PLACES];
-    size_t n = s2_placement_n_places(e->placement);
-    for (size_t i = 0; i < n; i++) {
-        const s2_place *place = s2_placement_place(e->placement, i);
-        places[i] = (sl_residency_place){place->device, place->budget_bytes};
-    }
-    const sl_residency_opts opts = {
-            .places = places, .n_places = n, .policy = e->policy, .log = e->log};
-    int r = sl_residency_open(&opts, &e->residency, reterr);
-    if (r == 0) {
-        r = s2_planner_add_units(&e->planner, e->residency, reterr);
-    }
-    for (size_t i = 0; i < n && r == 0; i++) {
+    int r = s2_planner_open_residency(
+            &e->planner, e->policy, false, &e->log, &e->residency, reterr);
+    for (size_t i = 0; i < s2_placement_n_places(e->placement) && r == 0; i++) {
         s2_compute_book_on(&e->computes[i], e->residency, i);
     }
     return r;
@@ -79,20 +65,12 @@ static int place_nearest(s2_engine *e, sl_error *reterr)
         }
     }
     sl_residency_close(&e->residency);
-    e->planner.has_ar = false;
-    e->planner.n_units = 0;
     return open_residency(e, reterr);
 }
 
 static s2_extent usual_extent(const s2_engine *e)
 {
-    uint32_t n_ctx = e->hp.n_ctx;
-    uint64_t n_positions = (uint64_t)USUAL_PROMPT + e->expected_frames;
-    return (s2_extent){
-            .n_prompt = USUAL_PROMPT < n_ctx ? USUAL_PROMPT : n_ctx,
-            .n_positions = n_positions < n_ctx ? (uint32_t)n_positions : n_ctx,
-            .n_frames = e->expected_frames,
-    };
+    return s2_extent_of(&e->hp, S2_USUAL_PROMPT, e->expected_frames);
 }
 
 /* A budget that is too small shows at open, and the placement yields to it where nobody asked for another. */
@@ -108,7 +86,7 @@ int s2_stage_open(s2_engine *e, const s2_engine_opts *opts, sl_error *reterr)
     const s2_compute *computes[S2_MAX_PLACES];
     e->policy = opts->place.policy;
     e->decode_when = opts->place.decode;
-    e->expected_frames = opts->expected_frames ? opts->expected_frames : USUAL_FRAMES;
+    e->expected_frames = opts->expected_frames ? opts->expected_frames : S2_USUAL_FRAMES;
     int r = s2_placement_open(&opts->place, false, &e->log, &e->placement, reterr);
     if (r == 0) {
         r = open_computes(e, (int)e->n_threads, reterr);
