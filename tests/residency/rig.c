@@ -61,6 +61,22 @@ void rig_model_close(rig_model *m)
     test_dir_remove(m->dir);
 }
 
+rig_model rig_toy;
+
+int rig_set_up(void **state)
+{
+    (void)state;
+    rig_model_open(&rig_toy);
+    return 0;
+}
+
+int rig_tear_down(void **state)
+{
+    (void)state;
+    rig_model_close(&rig_toy);
+    return 0;
+}
+
 void rig_open(rig *g, const rig_model *m, const rig_opts *opts)
 {
     static const char *const names[RIG_N_UNITS] = {"a", "b", "c"};

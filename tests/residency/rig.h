@@ -53,6 +53,11 @@ typedef struct rig {
 void rig_model_open(rig_model *m);
 void rig_model_close(rig_model *m);
 
+/* For a group of tests: opens and closes the model that they share. */
+extern rig_model rig_toy;
+int rig_set_up(void **state);
+int rig_tear_down(void **state);
+
 void rig_open(rig *g, const rig_model *m, const rig_opts *opts);
 /* Releases what is held, closes, and expects that the devices hold nothing but what they lost. */
 void rig_close(rig *g);

@@ -17,22 +17,6 @@
 #define N_OPS     12
 #define MAX_NS    UINT64_C(60000000000) /* enough for all runs; a slow machine does fewer */
 
-static rig_model model;
-
-static int open_model(void **state)
-{
-    (void)state;
-    rig_model_open(&model);
-    return 0;
-}
-
-static int close_model(void **state)
-{
-    (void)state;
-    rig_model_close(&model);
-    return 0;
-}
-
 typedef struct worker {
     rig *g;
     uint64_t seed;
@@ -132,7 +116,7 @@ static size_t run_concurrently(uint64_t seed, bool shuts_early)
     sl__sim_fault fault = {
             SL__SIM_FAIL, (sl__sim_call)rp_below(&s, SL__SIM_CALL_COUNT), 1 + rp_below(&s, 30)};
     bool is_lossy = fault.call == SL__SIM_FREE;
-    rig_open(&g, &model,
+    rig_open(&g, &rig_toy,
             &(rig_opts){.budget_bytes = RIG_A_BYTES + RIG_B_BYTES + (is_lossy ? 160 : 64),
                     .has_threads = true,
                     .b_has_second = rp_below(&s, 2),
@@ -180,7 +164,7 @@ static void test_a_shut_residency_gives_no_leases(void **state)
     (void)state;
     rig g;
     sl_error err = {0};
-    rig_open(&g, &model, &(rig_opts){.has_threads = true});
+    rig_open(&g, &rig_toy, &(rig_opts){.has_threads = true});
     assert_ok(rig_acquire(&g, 0, false, &err), &err);
     sl_residency_shut(g.r);
     assert_int_equal(rig_acquire(&g, 1, false, &err), SL_ECANCELLED);
@@ -194,5 +178,5 @@ int main(void)
             cmocka_unit_test(test_G3_29_concurrent_requests_cancels_sleeps_and_shutdowns),
             cmocka_unit_test(test_a_shut_residency_gives_no_leases),
     };
-    return cmocka_run_group_tests(tests, open_model, close_model);
+    return cmocka_run_group_tests(tests, rig_set_up, rig_tear_down);
 }

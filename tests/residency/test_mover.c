@@ -44,22 +44,6 @@ static const op short_ops[] = {{OP_TOGGLE, 0}, {OP_TOGGLE, 1}, {OP_TOGGLE, 2}, {
         {OP_EVICT, 1}, {OP_EVICT, 2}, {OP_PREFETCH, 2}, {OP_SCRATCH, 0}};
 #define N_SHORT_OPS (sizeof short_ops / sizeof short_ops[0])
 
-static rig_model model;
-
-static int open_model(void **state)
-{
-    (void)state;
-    rig_model_open(&model);
-    return 0;
-}
-
-static int close_model(void **state)
-{
-    (void)state;
-    rig_model_close(&model);
-    return 0;
-}
-
 /* An error has a code, a line for people, and leaves nothing half done. */
 static void expect_good_error(int r, const sl_error *err)
 {
@@ -175,7 +159,7 @@ static size_t fail_everywhere(const size_t *sequence, size_t n, const rig_opts *
     rig g;
     sl__sim_stats stats;
     size_t n_runs = 0;
-    rig_open(&g, &model, base);
+    rig_open(&g, &rig_toy, base);
     run_short(&g, sequence, n);
     sl__sim_get_stats(g.devices[RIG_GPU], &stats);
     finish(&g);
@@ -185,7 +169,7 @@ static size_t fail_everywhere(const size_t *sequence, size_t n, const rig_opts *
             rig_opts opts = *base;
             opts.faults = &fault;
             opts.n_faults = 1;
-            rig_open(&g, &model, &opts);
+            rig_open(&g, &rig_toy, &opts);
             run_short(&g, sequence, n);
             finish(&g);
             n_runs++;
@@ -253,7 +237,7 @@ static void run_random(uint64_t seed)
             .b_has_second = rp_below(&s, 2),
             .faults = faults,
             .n_faults = (size_t)rp_below(&s, 3)};
-    rig_open(&g, &model, &opts);
+    rig_open(&g, &rig_toy, &opts);
     size_t n = 1 + (size_t)rp_below(&s, N_RANDOM_OPS);
     for (size_t i = 0; i < n; i++) {
         op o = {kinds[rp_below(&s, 8)], (size_t)rp_below(&s, RIG_N_UNITS)};
@@ -282,7 +266,7 @@ static void test_G3_26_a_lost_device_fails_requests_and_nothing_else(void **stat
         sl_error err = {0};
         sl__sim_fault fault = {
                 SL__SIM_LOST, (sl__sim_call)rp_below(&s, SL__SIM_CALL_COUNT), 1 + rp_below(&s, 12)};
-        rig_open(&g, &model, &(rig_opts){.faults = &fault, .n_faults = 1});
+        rig_open(&g, &rig_toy, &(rig_opts){.faults = &fault, .n_faults = 1});
         for (size_t i = 0; i < 12; i++) {
             size_t u = (size_t)rp_below(&s, RIG_N_UNITS);
             if (g.leases[u]) {
@@ -308,5 +292,5 @@ int main(void)
             cmocka_unit_test(test_random_sequences_with_failures),
             cmocka_unit_test(test_G3_26_a_lost_device_fails_requests_and_nothing_else),
     };
-    return cmocka_run_group_tests(tests, open_model, close_model);
+    return cmocka_run_group_tests(tests, rig_set_up, rig_tear_down);
 }

@@ -7,22 +7,6 @@
 #include "random_plan.h"
 #include "rig.h"
 
-static rig_model model;
-
-static int open_model(void **state)
-{
-    (void)state;
-    rig_model_open(&model);
-    return 0;
-}
-
-static int close_model(void **state)
-{
-    (void)state;
-    rig_model_close(&model);
-    return 0;
-}
-
 /* encode = c, generate = a with a KV cache, decode = b with a compute buffer. */
 static const size_t only_a[] = {0};
 static const size_t only_b[] = {1};
@@ -112,7 +96,7 @@ static void test_swap_at_the_floor_and_what_is_left_behind(void **state)
     uint64_t floor = RIG_A_BYTES + 64;
     sl_plan *plan = make_plan(&t, floor, SL_POLICY_SWAP, one_request, 3);
     assert_true(sl_plan_is_feasible(plan));
-    rig_open(&g, &model, &(rig_opts){.budget_bytes = floor});
+    rig_open(&g, &rig_toy, &(rig_opts){.budget_bytes = floor});
     for (int k = 0; k < 50; k++) {
         run_plan(&g, plan, one_request, 3);
         assert_int_equal(rig_live(&g), 0);
@@ -137,7 +121,7 @@ static void test_every_policy_and_budget_runs_as_planned(void **state)
             rig g;
             sl_plan *plan = make_plan(&t, budget, policies[p], one_request, 3);
             if (sl_plan_is_feasible(plan)) {
-                rig_open(&g, &model, &(rig_opts){.budget_bytes = budget, .policy = policies[p]});
+                rig_open(&g, &rig_toy, &(rig_opts){.budget_bytes = budget, .policy = policies[p]});
                 run_plan(&g, plan, one_request, 3);
                 bool leaves = policies[p] == SL_POLICY_SWAP || policies[p] == SL_POLICY_HOT;
                 assert_int_equal(rig_live(&g) == 0, leaves);
@@ -168,7 +152,7 @@ static void test_G3_27_segments_of_one_request_keep_what_they_share(void **state
         toy t;
         rig g;
         sl_plan *plan = make_plan(&t, budgets[i], SL_POLICY_SWAP, run, 20);
-        rig_open(&g, &model, &(rig_opts){.budget_bytes = budgets[i]});
+        rig_open(&g, &rig_toy, &(rig_opts){.budget_bytes = budgets[i]});
         run_plan(&g, plan, run, 20);
         assert_int_equal(loads(&g, 0), i < 2 ? 1 : 10);
         assert_int_equal(loads(&g, 1), i < 2 ? 1 : 10);
@@ -192,7 +176,8 @@ static void test_G3_21_a_phase_that_fails_says_so_and_leaves_nothing(void **stat
         for (uint64_t k = 1; k <= 16; k++) {
             rig g;
             sl__sim_fault fault = {SL__SIM_FAIL, (sl__sim_call)call, k};
-            rig_open(&g, &model, &(rig_opts){.budget_bytes = 352, .faults = &fault, .n_faults = 1});
+            rig_open(&g, &rig_toy,
+                    &(rig_opts){.budget_bytes = 352, .faults = &fault, .n_faults = 1});
             for (size_t i = 0; i < 3; i++) {
                 sl_error err = {0};
                 sl_phase *phase = NULL;
@@ -221,7 +206,7 @@ static void test_the_next_phase_arrives_while_this_one_runs(void **state)
     sl_error err = {0};
     sl_phase *phase = NULL;
     sl_plan *plan = make_plan(&t, 1024, SL_POLICY_SWAP, one_request, 3);
-    rig_open(&g, &model, &(rig_opts){0});
+    rig_open(&g, &rig_toy, &(rig_opts){0});
     assert_ok(sl_phase_begin(g.r, plan, 0, "encode", false, NULL, &phase, &err), &err);
     assert_int_equal(rig_settle(&g), 0);
     assert_int_equal(rig_state(&g, 0), SL_UNIT_RESIDENT);
@@ -244,7 +229,7 @@ static void test_what_the_next_phase_needs_leaves_last(void **state)
     sl_error err = {0};
     sl_phase *phase = NULL;
     sl_plan *plan = make_plan(&t, 1024, SL_POLICY_AUTO, run, 4);
-    rig_open(&g, &model, &(rig_opts){.budget_bytes = 384, .policy = SL_POLICY_AUTO});
+    rig_open(&g, &rig_toy, &(rig_opts){.budget_bytes = 384, .policy = SL_POLICY_AUTO});
     assert_ok(sl_phase_begin(g.r, plan, 0, "generate", false, NULL, &phase, &err), &err);
     sl_phase_end(&phase);
     assert_ok(sl_phase_begin(g.r, plan, 1, "encode", false, NULL, &phase, &err), &err);
@@ -274,7 +259,7 @@ static void test_one_phase_at_a_time_and_only_of_a_plan_that_fits(void **state)
     sl_plan *plan = make_plan(&t, 1024, SL_POLICY_SWAP, one_request, 3);
     toy small;
     sl_plan *bad = make_plan(&small, 32, SL_POLICY_SWAP, one_request, 3);
-    rig_open(&g, &model, &(rig_opts){0});
+    rig_open(&g, &rig_toy, &(rig_opts){0});
     assert_int_equal(sl_phase_begin(g.r, bad, 0, "p", false, NULL, &phase, &err), SL_EBUDGET);
     assert_int_equal(sl_phase_begin(g.r, plan, 3, "p", false, NULL, &phase, &err), SL_EINVAL);
     assert_ok(sl_phase_begin(g.r, plan, 0, "p", true, NULL, &phase, &err), &err);
@@ -295,7 +280,7 @@ static void test_keep_holds_scratch_until_it_sleeps(void **state)
     rig g;
     sl_error err = {0};
     sl_plan *plan = make_plan(&t, 1024, SL_POLICY_KEEP, one_request, 3);
-    rig_open(&g, &model, &(rig_opts){.policy = SL_POLICY_KEEP});
+    rig_open(&g, &rig_toy, &(rig_opts){.policy = SL_POLICY_KEEP});
     run_plan(&g, plan, one_request, 3);
     uint64_t weights = RIG_A_BYTES + RIG_B_BYTES + RIG_C_BYTES;
     assert_int_equal(rig_used(&g), weights + 64 + 32);
@@ -312,7 +297,7 @@ static void test_scratch_evicts_but_never_what_is_leased(void **state)
     (void)state;
     rig g;
     sl_error err = {0};
-    rig_open(&g, &model, &(rig_opts){.budget_bytes = RIG_A_BYTES + RIG_C_BYTES});
+    rig_open(&g, &rig_toy, &(rig_opts){.budget_bytes = RIG_A_BYTES + RIG_C_BYTES});
     assert_ok(rig_acquire(&g, 0, false, &err), &err);
     assert_ok(rig_acquire(&g, 2, false, &err), &err);
     rig_release(&g, 2);
@@ -336,7 +321,7 @@ static void test_G3_25_scratch_counts_where_it_is(void **state)
     rig g;
     sl_error err = {0};
     sl_place_status cpu;
-    rig_open(&g, &model, &(rig_opts){0});
+    rig_open(&g, &rig_toy, &(rig_opts){0});
     assert_ok(sl_scratch_acquire(g.r, RIG_CPU, SL_MEM_KV, 512, true, NULL, &g.scratch, &err), &err);
     assert_ok(sl_residency_place_status(g.r, RIG_CPU, &cpu, &err), &err);
     assert_int_equal(cpu.used[SL_MEM_KV], 512);
@@ -359,5 +344,5 @@ int main(void)
             cmocka_unit_test(test_scratch_evicts_but_never_what_is_leased),
             cmocka_unit_test(test_G3_25_scratch_counts_where_it_is),
     };
-    return cmocka_run_group_tests(tests, open_model, close_model);
+    return cmocka_run_group_tests(tests, rig_set_up, rig_tear_down);
 }

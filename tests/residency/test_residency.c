@@ -8,22 +8,6 @@
 #include "base/mem.h"
 #include "rig.h"
 
-static rig_model model;
-
-static int open_model(void **state)
-{
-    (void)state;
-    rig_model_open(&model);
-    return 0;
-}
-
-static int close_model(void **state)
-{
-    (void)state;
-    rig_model_close(&model);
-    return 0;
-}
-
 static void expect_acquired(rig *g, size_t i_unit)
 {
     sl_error err = {0};
@@ -35,7 +19,7 @@ static void test_a_unit_is_loaded_leased_and_evicted(void **state)
 {
     (void)state;
     rig g;
-    rig_open(&g, &model, &(rig_opts){0});
+    rig_open(&g, &rig_toy, &(rig_opts){0});
     assert_int_equal(rig_state(&g, 0), SL_UNIT_ABSENT);
     expect_acquired(&g, 0);
     assert_int_equal(rig_state(&g, 0), SL_UNIT_RESIDENT);
@@ -67,7 +51,7 @@ static void test_eviction_waits_for_the_last_lease(void **state)
     sl_error err = {0};
     sl_lease *second = NULL;
     size_t unit = 0;
-    rig_open(&g, &model, &(rig_opts){0});
+    rig_open(&g, &rig_toy, &(rig_opts){0});
     expect_acquired(&g, 0);
     assert_ok(sl_lease_acquire(g.r, &unit, 1, false, NULL, &second, &err), &err);
     sl_residency_evict(g.r, 0);
@@ -88,7 +72,7 @@ static void test_a_request_takes_an_order_to_leave_back(void **state)
     sl_error err = {0};
     sl_lease *second = NULL;
     size_t unit = 0;
-    rig_open(&g, &model, &(rig_opts){0});
+    rig_open(&g, &rig_toy, &(rig_opts){0});
     expect_acquired(&g, 0);
     sl_residency_evict(g.r, 0);
     assert_ok(sl_lease_acquire(g.r, &unit, 1, false, NULL, &second, &err), &err);
@@ -105,16 +89,16 @@ static void test_G3_02_only_a_lease_gives_a_pointer_and_each_load_an_epoch(void 
     rig g;
     sl_error err = {0};
     sl_tensor_at at;
-    rig_open(&g, &model, &(rig_opts){0});
+    rig_open(&g, &rig_toy, &(rig_opts){0});
     for (uint64_t k = 1; k <= 3; k++) {
         expect_acquired(&g, 0);
-        assert_ok(sl_lease_tensor(g.leases[0], 0, model.tensors[0][0], &at, &err), &err);
+        assert_ok(sl_lease_tensor(g.leases[0], 0, rig_toy.tensors[0][0], &at, &err), &err);
         assert_int_equal(at.epoch, k);
         /* Another unit, or a tensor of another unit, is not in this lease. */
         assert_int_equal(
-                sl_lease_tensor(g.leases[0], 1, model.tensors[1][0], &at, &err), SL_EINVAL);
+                sl_lease_tensor(g.leases[0], 1, rig_toy.tensors[1][0], &at, &err), SL_EINVAL);
         assert_int_equal(
-                sl_lease_tensor(g.leases[0], 0, model.tensors[1][0], &at, &err), SL_EINVAL);
+                sl_lease_tensor(g.leases[0], 0, rig_toy.tensors[1][0], &at, &err), SL_EINVAL);
         assert_non_null(strstr(err.msg, "has no tensor b.0"));
         rig_release(&g, 0);
         sl_residency_evict(g.r, 0);
@@ -128,7 +112,7 @@ static void test_short_memory_evicts_what_nobody_holds(void **state)
     (void)state;
     rig g;
     sl_error err = {0};
-    rig_open(&g, &model, &(rig_opts){.budget_bytes = RIG_A_BYTES + RIG_C_BYTES});
+    rig_open(&g, &rig_toy, &(rig_opts){.budget_bytes = RIG_A_BYTES + RIG_C_BYTES});
     expect_acquired(&g, 0);
     expect_acquired(&g, 2);
     assert_int_equal(rig_acquire(&g, 1, false, &err), SL_EBUDGET);
@@ -149,7 +133,7 @@ static void test_a_request_gets_all_units_or_none(void **state)
     rig g;
     sl_error err = {0};
     sl_lease *lease = NULL;
-    rig_open(&g, &model, &(rig_opts){.budget_bytes = RIG_A_BYTES + RIG_B_BYTES});
+    rig_open(&g, &rig_toy, &(rig_opts){.budget_bytes = RIG_A_BYTES + RIG_B_BYTES});
     assert_int_equal(sl_lease_acquire(g.r, all, 3, false, NULL, &lease, &err), SL_EBUDGET);
     assert_null(lease);
     assert_int_equal(rig_settle(&g), 0);
@@ -169,7 +153,7 @@ static void test_a_request_gets_all_units_or_none(void **state)
 static void test_G3_01_a_load_that_fails_half_way_leaves_nothing(void **state)
 {
     (void)state;
-    rig_model small = model;
+    rig_model small = rig_toy;
     small.n_tensors[1] = 0; /* b has a tensor that is too large */
     for (uint64_t k = 1; k <= 4; k++) {
         rig g;
@@ -200,7 +184,7 @@ static void test_G3_05_the_device_is_short_of_memory(void **state)
     rig g;
     sl_error err = {0};
     /* The budget says more than the device has. */
-    rig_open(&g, &model, &(rig_opts){.device_bytes = RIG_A_BYTES + 32});
+    rig_open(&g, &rig_toy, &(rig_opts){.device_bytes = RIG_A_BYTES + 32});
     expect_acquired(&g, 0);
     assert_int_equal(rig_acquire(&g, 1, false, &err), SL_ENOMEM);
     rig_expect_rules(&g, true);
@@ -234,7 +218,7 @@ static void test_G3_23_the_second_place_is_a_fact_not_a_wish(void **state)
     log_lines lines = {0};
     sl_unit_status status;
     sl__sim_fault fault = {SL__SIM_FAIL, SL__SIM_ALLOC, 1};
-    rig_open(&g, &model,
+    rig_open(&g, &rig_toy,
             &(rig_opts){.b_has_second = true,
                     .faults = &fault,
                     .n_faults = 1,
@@ -266,14 +250,14 @@ static void test_G3_06_a_unit_too_large_for_one_allocation(void **state)
     sl_error err = {0};
     size_t index = 0;
     /* Unit a of 64 + 16 + 36 bytes is split, the tensor of b of 84 bytes cannot be. */
-    rig_model small = model;
+    rig_model small = rig_toy;
     small.n_tensors[1] = 0;
     rig_open(&g, &small, &(rig_opts){.max_alloc_bytes = 64});
     expect_acquired(&g, 0);
     assert_true(g.r->units[0]->choices[0].layout.n_buffers > 1);
     sl_unit_spec spec = {.name = "big",
-            .model = model.model,
-            .tensors = model.tensors[1],
+            .model = rig_toy.model,
+            .tensors = rig_toy.tensors[1],
             .n_tensors = 1,
             .i_second = SL_PLAN_NONE};
     assert_int_equal(sl_residency_add_unit(g.r, &spec, &index, &err), SL_ELIMIT);
@@ -293,10 +277,10 @@ static void test_G3_06_a_unit_too_large_for_one_allocation(void **state)
 static void test_G3_04_a_unit_without_bytes_is_usable(void **state)
 {
     (void)state;
-    rig_model empty = model;
+    rig_model empty = rig_toy;
     rig g;
-    empty.n_tensors[0] = 0;                    /* no tensor */
-    empty.tensors[1][0] = model.tensors[2][1]; /* one of no bytes */
+    empty.n_tensors[0] = 0;                      /* no tensor */
+    empty.tensors[1][0] = rig_toy.tensors[2][1]; /* one of no bytes */
     rig_open(&g, &empty, &(rig_opts){.budget_bytes = 1});
     expect_acquired(&g, 0);
     expect_acquired(&g, 1);
@@ -312,11 +296,11 @@ static void test_G3_17_a_unit_in_place_is_never_copied(void **state)
     rig g;
     sl_error err = {0};
     size_t index = 0;
-    rig_open(&g, &model, &(rig_opts){0});
+    rig_open(&g, &rig_toy, &(rig_opts){0});
     sl_unit_spec spec = {.name = "host",
-            .model = model.model,
-            .tensors = model.tensors[0],
-            .n_tensors = model.n_tensors[0],
+            .model = rig_toy.model,
+            .tensors = rig_toy.tensors[0],
+            .n_tensors = rig_toy.n_tensors[0],
             .i_place = RIG_CPU,
             .i_second = SL_PLAN_NONE};
     assert_ok(sl_residency_add_unit(g.r, &spec, &index, &err), &err);
@@ -325,9 +309,9 @@ static void test_G3_17_a_unit_in_place_is_never_copied(void **state)
     for (int k = 0; k < 10; k++) {
         sl_tensor_at at;
         assert_ok(sl_lease_acquire(g.r, &index, 1, false, NULL, &lease, &err), &err);
-        assert_ok(sl_lease_tensor(lease, index, model.tensors[0][1], &at, &err), &err);
+        assert_ok(sl_lease_tensor(lease, index, rig_toy.tensors[0][1], &at, &err), &err);
         const char *there = sl_buffer_host_data(at.buffer);
-        assert_ptr_equal(there + at.offset, sl_model_data(model.model, model.tensors[0][1]));
+        assert_ptr_equal(there + at.offset, sl_model_data(rig_toy.model, rig_toy.tensors[0][1]));
         sl_lease_release(&lease);
         sl_residency_evict(g.r, index);
         assert_int_equal(rig_settle(&g), 0);
@@ -340,7 +324,7 @@ static void test_G3_18_a_unit_that_is_there_is_not_loaded_again(void **state)
     (void)state;
     rig g;
     sl__sim_stats stats;
-    rig_open(&g, &model, &(rig_opts){0});
+    rig_open(&g, &rig_toy, &(rig_opts){0});
     for (int k = 0; k < 5; k++) {
         sl_residency_prefetch(g.r, 0);
         expect_acquired(&g, 0);
@@ -358,7 +342,7 @@ static void test_G3_20_a_thousand_cycles_are_like_the_first(void **state)
     rig g;
     sl__sim_stats first;
     sl__sim_stats stats;
-    rig_open(&g, &model, &(rig_opts){.budget_bytes = RIG_A_BYTES});
+    rig_open(&g, &rig_toy, &(rig_opts){.budget_bytes = RIG_A_BYTES});
     for (int k = 0; k < 1000; k++) {
         for (size_t i = 0; i < RIG_N_UNITS; i++) {
             expect_acquired(&g, i);
@@ -380,12 +364,12 @@ static void test_a_streaming_lease_has_tensors_as_they_arrive(void **state)
     rig g;
     sl_error err = {0};
     sl_tensor_at at;
-    rig_open(&g, &model, &(rig_opts){0});
+    rig_open(&g, &rig_toy, &(rig_opts){0});
     assert_ok(rig_acquire(&g, 0, true, &err), &err);
     assert_int_equal(rig_state(&g, 0), SL_UNIT_LOADING);
-    assert_int_equal(sl_lease_tensor(g.leases[0], 0, model.tensors[0][0], &at, &err), SL_EBUSY);
-    for (size_t i = 0; i < model.n_tensors[0]; i++) {
-        const sl_tensor *t = model.tensors[0][i];
+    assert_int_equal(sl_lease_tensor(g.leases[0], 0, rig_toy.tensors[0][0], &at, &err), SL_EBUSY);
+    for (size_t i = 0; i < rig_toy.n_tensors[0]; i++) {
+        const sl_tensor *t = rig_toy.tensors[0][i];
         assert_ok(sl_lease_wait(g.leases[0], 0, t, NULL, &err), &err);
         assert_ok(sl_lease_tensor(g.leases[0], 0, t, &at, &err), &err);
         assert_int_equal(at.epoch, 1);
@@ -402,14 +386,14 @@ static void test_a_streaming_load_that_fails_keeps_its_memory_for_the_lease(void
     sl_error err = {0};
     sl_tensor_at at;
     sl__sim_fault fault = {SL__SIM_FAIL, SL__SIM_READ, 3};
-    rig_open(&g, &model, &(rig_opts){.faults = &fault, .n_faults = 1});
+    rig_open(&g, &rig_toy, &(rig_opts){.faults = &fault, .n_faults = 1});
     assert_ok(rig_acquire(&g, 0, true, &err), &err);
     int r = sl_lease_wait(g.leases[0], 0, NULL, NULL, &err);
     assert_true(r < 0);
     assert_int_equal(err.code, r);
     assert_int_equal(rig_state(&g, 0), SL_UNIT_EVICTING);
     assert_int_equal(rig_live(&g), RIG_A_BYTES);
-    assert_int_equal(sl_lease_tensor(g.leases[0], 0, model.tensors[0][0], &at, &err), r);
+    assert_int_equal(sl_lease_tensor(g.leases[0], 0, rig_toy.tensors[0][0], &at, &err), r);
     /* Another request does not wait for this lease. */
     sl_lease *other = NULL;
     size_t unit = 0;
@@ -425,7 +409,7 @@ static void test_prefetch_takes_only_free_memory_and_gives_way(void **state)
 {
     (void)state;
     rig g;
-    rig_open(&g, &model, &(rig_opts){.budget_bytes = RIG_A_BYTES + RIG_B_BYTES});
+    rig_open(&g, &rig_toy, &(rig_opts){.budget_bytes = RIG_A_BYTES + RIG_B_BYTES});
     expect_acquired(&g, 0);
     sl_residency_prefetch(g.r, 1);
     assert_int_equal(rig_settle(&g), 0);
@@ -458,7 +442,7 @@ static void test_a_wait_is_cancelled_at_every_point(void **state)
         int left = n;
         sl_wait wait = {cancel_at, &left};
         size_t unit = 0;
-        rig_open(&g, &model, &(rig_opts){.budget_bytes = RIG_A_BYTES + 32});
+        rig_open(&g, &rig_toy, &(rig_opts){.budget_bytes = RIG_A_BYTES + 32});
         expect_acquired(&g, 1);
         rig_release(&g, 1);
         r = sl_lease_acquire(g.r, &unit, 1, false, &wait, &g.leases[0], &err);
@@ -478,7 +462,7 @@ static void test_sleep_gives_everything_back_and_a_request_wakes(void **state)
     (void)state;
     rig g;
     sl_error err = {0};
-    rig_open(&g, &model, &(rig_opts){0});
+    rig_open(&g, &rig_toy, &(rig_opts){0});
     expect_acquired(&g, 0);
     assert_int_equal(sl_residency_sleep(g.r, 2, NULL, &err), SL_EBUSY);
     assert_non_null(strstr(err.msg, "unit a is in use"));
@@ -504,9 +488,9 @@ static void test_every_failing_allocation_of_the_heap_is_clean(void **state)
     sl_residency_place place = {device, 1024};
     sl_residency_opts opts = {.places = &place, .n_places = 1, .is_stepped = true};
     sl_unit_spec spec = {.name = "a",
-            .model = model.model,
-            .tensors = model.tensors[0],
-            .n_tensors = model.n_tensors[0],
+            .model = rig_toy.model,
+            .tensors = rig_toy.tensors[0],
+            .n_tensors = rig_toy.n_tensors[0],
             .i_second = SL_PLAN_NONE};
     int r = SL_ENOMEM;
     long n = 0;
@@ -551,5 +535,5 @@ int main(void)
             cmocka_unit_test(test_sleep_gives_everything_back_and_a_request_wakes),
             cmocka_unit_test(test_every_failing_allocation_of_the_heap_is_clean),
     };
-    return cmocka_run_group_tests(tests, open_model, close_model);
+    return cmocka_run_group_tests(tests, rig_set_up, rig_tear_down);
 }

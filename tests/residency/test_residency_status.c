@@ -6,29 +6,13 @@
 
 #include "rig.h"
 
-static rig_model model;
-
-static int open_model(void **state)
-{
-    (void)state;
-    rig_model_open(&model);
-    return 0;
-}
-
-static int close_model(void **state)
-{
-    (void)state;
-    rig_model_close(&model);
-    return 0;
-}
-
 static void test_the_account_of_a_place_is_that_of_its_device(void **state)
 {
     (void)state;
     rig g;
     sl_error err = {0};
     sl_place_status place;
-    rig_open(&g, &model, &(rig_opts){0});
+    rig_open(&g, &rig_toy, &(rig_opts){0});
     assert_ok(rig_acquire(&g, 0, false, &err), &err);
     assert_ok(sl_scratch_acquire(g.r, RIG_GPU, SL_MEM_KV, 64, true, NULL, &g.scratch, &err), &err);
     assert_ok(sl_residency_place_status(g.r, RIG_GPU, &place, &err), &err);
@@ -55,7 +39,7 @@ static void test_memory_that_a_device_keeps_stays_in_the_account(void **state)
     sl_error err = {0};
     sl_place_status place;
     sl__sim_fault fault = {SL__SIM_FAIL, SL__SIM_FREE, 1};
-    rig_open(&g, &model, &(rig_opts){.faults = &fault, .n_faults = 1});
+    rig_open(&g, &rig_toy, &(rig_opts){.faults = &fault, .n_faults = 1});
     assert_ok(rig_acquire(&g, 0, false, &err), &err);
     rig_release(&g, 0);
     sl_residency_evict(g.r, 0);
@@ -75,7 +59,7 @@ static void test_the_status_of_a_unit_follows_its_states(void **state)
     rig g;
     sl_error err = {0};
     sl_unit_status status;
-    rig_open(&g, &model, &(rig_opts){0});
+    rig_open(&g, &rig_toy, &(rig_opts){0});
     assert_int_equal(sl_residency_unit_bytes(g.r, 1, RIG_GPU), RIG_B_BYTES);
     assert_int_equal(sl_residency_unit_bytes(g.r, 1, RIG_CPU), 0);
     assert_ok(rig_acquire(&g, 1, true, &err), &err);
@@ -101,12 +85,12 @@ static void test_the_trace_is_written_and_read_back(void **state)
     sl_error err = {0};
     char path[512];
     json_error_t why;
-    rig_open(&g, &model, &(rig_opts){0});
+    rig_open(&g, &rig_toy, &(rig_opts){0});
     assert_ok(rig_acquire(&g, 0, false, &err), &err);
     rig_release(&g, 0);
     sl_residency_evict(g.r, 0);
     assert_int_equal(rig_settle(&g), 0);
-    test_path(path, sizeof path, model.dir, "trace.json");
+    test_path(path, sizeof path, rig_toy.dir, "trace.json");
     assert_ok(sl_residency_write_trace(g.r, path, &err), &err);
     json_t *root = json_load_file(path, 0, &why);
     assert_non_null(root);
@@ -146,5 +130,5 @@ int main(void)
             cmocka_unit_test(test_the_trace_is_written_and_read_back),
             cmocka_unit_test(test_states_have_names),
     };
-    return cmocka_run_group_tests(tests, open_model, close_model);
+    return cmocka_run_group_tests(tests, rig_set_up, rig_tear_down);
 }

@@ -7,22 +7,6 @@
 #include "random_plan.h"
 #include "rig.h"
 
-static rig_model model;
-
-static int open_model(void **state)
-{
-    (void)state;
-    rig_model_open(&model);
-    return 0;
-}
-
-static int close_model(void **state)
-{
-    (void)state;
-    rig_model_close(&model);
-    return 0;
-}
-
 /* The units of the rig in two phases, a and b taking turns, and c that both need. */
 static const size_t a_and_c[] = {0, 2};
 static const size_t b_and_c[] = {1, 2};
@@ -79,14 +63,14 @@ static void test_G3_08_memory_that_is_shared_is_not_counted_twice(void **state)
     static const size_t run[] = {0, 1};
     sl_plan *plan = make_plan(&t, 1024, SL_POLICY_SWAP, run, 2);
     sl_plan_free(&plan);
-    rig_open(&g, &model, &(rig_opts){0});
+    rig_open(&g, &rig_toy, &(rig_opts){0});
     for (size_t u = 0; u < RIG_N_UNITS; u++) {
         size_t index = 0;
         sl_error err = {0};
         sl_unit_spec spec = {.name = "shared",
-                .model = model.model,
-                .tensors = model.tensors[u],
-                .n_tensors = model.n_tensors[u],
+                .model = rig_toy.model,
+                .tensors = rig_toy.tensors[u],
+                .n_tensors = rig_toy.n_tensors[u],
                 .i_place = RIG_CPU,
                 .i_second = SL_PLAN_NONE};
         assert_ok(sl_residency_add_unit(g.r, &spec, &index, &err), &err);
@@ -115,7 +99,7 @@ static void test_G3_10_nothing_stays_behind_after_a_cycle_or_a_close(void **stat
     sl_plan *plan = make_plan(&t, RIG_A_BYTES + RIG_C_BYTES + 64, SL_POLICY_SWAP, run, 2);
     for (int life = 0; life < 5; life++) {
         rig g;
-        rig_open(&g, &model, &(rig_opts){.budget_bytes = t.places[0].budget_bytes});
+        rig_open(&g, &rig_toy, &(rig_opts){.budget_bytes = t.places[0].budget_bytes});
         /* The first life ends without a run. */
         for (int k = 0; life > 0 && k < 50; k++) {
             sl__sim_stats stats;
@@ -143,7 +127,7 @@ static void test_G3_12_a_slow_link_and_little_work(void **state)
     turns t;
     rig g;
     sl_plan *plan = make_plan(&t, RIG_A_BYTES + RIG_C_BYTES + 64, SL_POLICY_HOT, run, 2);
-    rig_open(&g, &model,
+    rig_open(&g, &rig_toy,
             &(rig_opts){.budget_bytes = t.places[0].budget_bytes,
                     .policy = SL_POLICY_HOT,
                     .link_bytes_s = 500000,
@@ -165,9 +149,9 @@ static void test_G3_15_pieces_and_budgets_do_not_change_the_bytes(void **state)
     static const size_t run[] = {0, 1, 0, 0, 1};
     static const uint64_t slices[] = {16, 32, 64, 128, 4096};
     static const uint64_t allocations[] = {0, 96, 128};
-    rig_model shared = model;
+    rig_model shared = rig_toy;
     size_t n_runs = 0;
-    shared.tensors[2][0] = model.tensors[0][0];
+    shared.tensors[2][0] = rig_toy.tensors[0][0];
     for (uint64_t budget = 224; budget <= 448; budget += 32) {
         for (int policy = 0; policy < SL_POLICY_COUNT; policy++) {
             turns t;
@@ -207,7 +191,7 @@ static void test_G3_26_need_is_refused_before_anything_is_allocated(void **state
     sl_scratch *scratch = NULL;
     uint64_t floor = RIG_A_BYTES + RIG_C_BYTES + 64;
     sl_plan *plan = make_plan(&t, floor - 1, SL_POLICY_SWAP, run, 2);
-    rig_open(&g, &model, &(rig_opts){.budget_bytes = floor - 1});
+    rig_open(&g, &rig_toy, &(rig_opts){.budget_bytes = floor - 1});
     assert_int_equal(sl_phase_begin(g.r, plan, 0, "p", false, NULL, &phase, &err), SL_EBUDGET);
     char wanted[64];
     snprintf(wanted, sizeof wanted, "needs %d bytes", (int)floor);
@@ -232,5 +216,5 @@ int main(void)
             cmocka_unit_test(test_G3_15_pieces_and_budgets_do_not_change_the_bytes),
             cmocka_unit_test(test_G3_26_need_is_refused_before_anything_is_allocated),
     };
-    return cmocka_run_group_tests(tests, open_model, close_model);
+    return cmocka_run_group_tests(tests, rig_set_up, rig_tear_down);
 }
