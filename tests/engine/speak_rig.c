@@ -13,12 +13,30 @@
 #define HASH_START UINT64_C(14695981039346656037)
 #define HASH_PRIME UINT64_C(1099511628211)
 
-const char *rig_model(char path[512], const char *dir)
+const char *rig_write_model(char path[512], const char *dir)
 {
     s2_synth_opts opts = small_synth_opts(GGML_TYPE_F16);
     opts.hp.n_ctx = 1024;
     small_synth_write(&opts, dir, "rig");
     return test_path(path, 512, dir, "rig.gguf");
+}
+
+char rig_model[512];
+char *rig_dir;
+
+int rig_set_up(void **state)
+{
+    (void)state;
+    rig_dir = test_dir_create();
+    rig_write_model(rig_model, rig_dir);
+    return 0;
+}
+
+int rig_tear_down(void **state)
+{
+    (void)state;
+    test_dir_remove(rig_dir);
+    return 0;
 }
 
 s2_place_opts rig_place(
@@ -107,6 +125,15 @@ spoken rig_speak(s2_engine *e, const char *text, uint32_t max_frames)
     spoken s;
     assert_ok(rig_try(e, text, max_frames, &s, &err), &err);
     assert_int_equal(s.n_frames, max_frames);
+    return s;
+}
+
+spoken rig_speak_on_cpu(uint32_t max_frames)
+{
+    const s2_place_opts cpu = {.device = "cpu"};
+    s2_engine *e = rig_open(rig_model, &cpu, max_frames);
+    spoken s = rig_speak(e, RIG_TEXT, max_frames);
+    s2_engine_close(&e);
     return s;
 }
 

@@ -11,7 +11,13 @@
 #define RIG_DEVICE "sim:16M"
 
 /* Writes DIR/rig.gguf with a context of four steps of the cache, and its tokenizer; gives its path. */
-const char *rig_model(char path[512], const char *dir);
+const char *rig_write_model(char path[512], const char *dir);
+
+/* For a group of tests: writes and removes the model that they share. */
+extern char rig_model[512]; /* its path */
+extern char *rig_dir;       /* where it is */
+int rig_set_up(void **state);
+int rig_tear_down(void **state);
 
 /* Everything on one device. */
 s2_place_opts rig_place(
@@ -47,6 +53,10 @@ int rig_try_opts(s2_engine *e, const s2_speak_opts *given, spoken *ret, sl_error
 
 /* Or fails the test. */
 spoken rig_speak(s2_engine *e, const char *text, uint32_t max_frames);
+
+/* Says RIG_TEXT with the shared model on the CPU, which is what everything else must sound like. */
+#define RIG_TEXT "ab c. de f"
+spoken rig_speak_on_cpu(uint32_t max_frames);
 
 void assert_same_sound(const spoken *a, const spoken *b, const char *what);
 

@@ -11,28 +11,10 @@
 
 #define N_FRAMES 4
 
-static char *dir;
-static char model[512];
-
-static int set_up(void **state)
-{
-    (void)state;
-    dir = test_dir_create();
-    rig_model(model, dir);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    test_dir_remove(dir);
-    return 0;
-}
-
 static s2_plan_opts plan_opts(const s2_place_opts *place)
 {
     return (s2_plan_opts){
-            .model_path = model, .place = *place, .n_threads = 1, .n_frames = N_FRAMES};
+            .model_path = rig_model, .place = *place, .n_threads = 1, .n_frames = N_FRAMES};
 }
 
 static s2_plan *make_plan(const s2_plan_opts *opts)
@@ -66,7 +48,7 @@ static void test_a_plan_is_that_of_the_engine(void **state)
         place.gpu_layers = 1;
         s2_plan_opts opts = plan_opts(&place);
         s2_plan *p = make_plan(&opts);
-        s2_engine *e = rig_open(model, &place, N_FRAMES);
+        s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
         const sl_plan *a = s2_plan_solved(p);
         const sl_plan *b = e->planned.plan;
         assert_int_equal(sl_plan_n_steps(a), sl_plan_n_steps(b));
@@ -142,7 +124,7 @@ static void test_lengths_and_their_defaults(void **state)
     s2_plan *p = make_plan(&opts);
     assert_int_equal(s2_plan_n_prompt(p), 256);
     assert_int_equal(s2_plan_n_frames(p), 1024);
-    s2_engine *e = rig_open(model, &place, N_FRAMES);
+    s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
     s2_engine_info info = s2_engine_get_info(e);
     s2_engine_close(&e);
     assert_true(s2_plan_frame_sound_s(p) == (double)info.frame_samples / info.sample_rate);
@@ -184,9 +166,9 @@ static void test_what_cannot_be_planned_is_refused(void **state)
     char path[512];
     s2_place_opts place = rig_place(RIG_DEVICE, SL_POLICY_SWAP, S2_DECODE_AFTER, 0);
     s2_plan_opts opts = plan_opts(&place);
-    opts.model_path = test_path(path, sizeof path, dir, "none.gguf");
+    opts.model_path = test_path(path, sizeof path, rig_dir, "none.gguf");
     expect_refused(&opts, SL_ENOENT, "none.gguf");
-    test_write_file(test_path(path, sizeof path, dir, "bad.gguf"), "GGUF", 4);
+    test_write_file(test_path(path, sizeof path, rig_dir, "bad.gguf"), "GGUF", 4);
     expect_refused(&opts, SL_EFORMAT, "bad.gguf");
     /* A tensor is never split: G3-06. */
     opts = plan_opts(&place);
@@ -210,5 +192,5 @@ int main(void)
             cmocka_unit_test(test_a_recording_is_a_phase_of_its_own),
             cmocka_unit_test(test_what_cannot_be_planned_is_refused),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, rig_set_up, rig_tear_down);
 }

@@ -14,24 +14,6 @@
 
 #define N_FRAMES 4
 
-static char *dir;
-static char model[512];
-
-static int set_up(void **state)
-{
-    (void)state;
-    dir = test_dir_create();
-    rig_model(model, dir);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    test_dir_remove(dir);
-    return 0;
-}
-
 static void assert_near_below(uint64_t actual, uint64_t planned, const char *what)
 {
     if (actual > planned || actual < planned - planned / 20) {
@@ -42,7 +24,7 @@ static void assert_near_below(uint64_t actual, uint64_t planned, const char *wha
 /* After a request under keep everything that it took is still there to be asked for its size. */
 static void check_sizes(const s2_place_opts *place, const char *text, uint32_t n_frames)
 {
-    s2_engine *e = rig_open(model, place, N_FRAMES);
+    s2_engine *e = rig_open(rig_model, place, N_FRAMES);
     rig_speak(e, text, n_frames);
     const s2_needs *ar = &e->planner.ar;
     size_t decoder_at = s2_planner_wanted(&e->planner, S2_SLOT_CODEC_DECODER);
@@ -95,7 +77,7 @@ static void test_a_full_prompt_fills_its_floor(void **state)
     (void)state;
     static char text[300];
     s2_place_opts place = rig_place(RIG_DEVICE, SL_POLICY_SWAP, S2_DECODE_AFTER, 0);
-    s2_engine *e = rig_open(model, &place, N_FRAMES);
+    s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
     const s2_run_wish wish = {.policy = SL_POLICY_SWAP, .decode = S2_DECODE_AFTER};
     const s2_speeds speeds = {0};
     const s2_extent usual = {256, 256 + N_FRAMES, N_FRAMES};
@@ -108,7 +90,7 @@ static void test_a_full_prompt_fills_its_floor(void **state)
     s2_planned_done(&planned);
     s2_engine_close(&e);
     place.vram_bytes = floor;
-    e = rig_open(model, &place, N_FRAMES);
+    e = rig_open(rig_model, &place, N_FRAMES);
     uint64_t peak = 0;
     /* A byte is a column: the longest text that still fits is the one that the floor is for. */
     for (size_t n = 190; n < sizeof text - 1; n++) {
@@ -154,7 +136,7 @@ static void test_phases_follow_from_wish_and_policy(void **state)
     static const s2_phase_kind after[] = {S2_PHASE_GENERATE, S2_PHASE_DECODE};
     static const s2_phase_kind voice[] = {S2_PHASE_ENCODE, S2_PHASE_GENERATE, S2_PHASE_DECODE};
     s2_place_opts place = rig_place(RIG_DEVICE, SL_POLICY_SWAP, S2_DECODE_AUTO, 0);
-    s2_engine *e = rig_open(model, &place, N_FRAMES);
+    s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
     expect_run(e, &(s2_run_wish){SL_POLICY_SWAP, S2_DECODE_AUTO, false, false}, after, 2);
     expect_run(e, &(s2_run_wish){SL_POLICY_SWAP, S2_DECODE_AUTO, false, true}, together, 1);
     expect_run(e, &(s2_run_wish){SL_POLICY_KEEP, S2_DECODE_AUTO, false, false}, together, 1);
@@ -164,15 +146,15 @@ static void test_phases_follow_from_wish_and_policy(void **state)
     s2_engine_close(&e);
     /* Sound at once costs nothing where the codec has memory of its own, and is given up where it does not fit. */
     place.codec_on_cpu = true;
-    e = rig_open(model, &place, N_FRAMES);
+    e = rig_open(rig_model, &place, N_FRAMES);
     expect_run(e, &(s2_run_wish){SL_POLICY_SWAP, S2_DECODE_AUTO, false, false}, together, 1);
     s2_engine_close(&e);
     place.codec_on_cpu = false;
     place.decode = S2_DECODE_AFTER;
-    e = rig_open(model, &place, N_FRAMES);
+    e = rig_open(rig_model, &place, N_FRAMES);
     place.vram_bytes = sl_plan_floor(e->planned.plan, 1);
     s2_engine_close(&e);
-    e = rig_open(model, &place, N_FRAMES);
+    e = rig_open(rig_model, &place, N_FRAMES);
     const s2_run_wish wish = {SL_POLICY_SWAP, S2_DECODE_AUTO, false, true};
     const s2_extent usual = {256, 256 + N_FRAMES, N_FRAMES};
     const s2_speeds speeds = {0};
@@ -212,7 +194,7 @@ static void test_predictions(void **state)
 {
     (void)state;
     s2_place_opts place = rig_place(RIG_DEVICE, SL_POLICY_SWAP, S2_DECODE_AFTER, 0);
-    s2_engine *e = rig_open(model, &place, N_FRAMES);
+    s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
     const s2_run run = {.kinds = {S2_PHASE_GENERATE, S2_PHASE_DECODE}, .n = 2};
     const s2_extent extent = {20, 20 + N_FRAMES, N_FRAMES};
     const s2_speeds none = {0};
@@ -248,5 +230,5 @@ int main(void)
             cmocka_unit_test(test_units_that_phases_need),
             cmocka_unit_test(test_predictions),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, rig_set_up, rig_tear_down);
 }

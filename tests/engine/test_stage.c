@@ -12,29 +12,14 @@
 #include "speak_rig.h"
 #include "test_support.h"
 
-#define TEXT     "ab c. de f"
 #define N_FRAMES 6
 
-static char *dir;
-static char model[512];
 static spoken on_cpu; /* what everything else must sound like */
 
 static int set_up(void **state)
 {
-    (void)state;
-    const s2_place_opts cpu = {.device = "cpu"};
-    dir = test_dir_create();
-    rig_model(model, dir);
-    s2_engine *e = rig_open(model, &cpu, N_FRAMES);
-    on_cpu = rig_speak(e, TEXT, N_FRAMES);
-    s2_engine_close(&e);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    test_dir_remove(dir);
+    rig_set_up(state);
+    on_cpu = rig_speak_on_cpu(N_FRAMES);
     return 0;
 }
 
@@ -45,7 +30,7 @@ static s2_place_opts device_place(sl_policy policy, s2_decode_when decode, uint6
 
 static void speak_as_on_cpu(s2_engine *e, const char *what)
 {
-    spoken s = rig_speak(e, TEXT, N_FRAMES);
+    spoken s = rig_speak(e, RIG_TEXT, N_FRAMES);
     assert_same_sound(&on_cpu, &s, what);
 }
 
@@ -63,7 +48,7 @@ static void assert_as_planned(s2_engine *e, const char *what)
 static void check_budgets(sl_policy policy, s2_decode_when decode)
 {
     s2_place_opts place = device_place(policy, decode, 0);
-    uint64_t floor = rig_floor(model, &place, N_FRAMES);
+    uint64_t floor = rig_floor(rig_model, &place, N_FRAMES);
     const uint64_t budgets[] = {
             floor, floor + 1, floor + floor / 8, floor + floor / 3, 2 * floor, 4 * floor};
     assert_true(floor > 100000);
@@ -72,7 +57,7 @@ static void check_budgets(sl_policy policy, s2_decode_when decode)
         snprintf(what, sizeof what, "%s, decode %d, %" PRIu64 " of %" PRIu64,
                 sl_policy_name(policy), (int)decode, budgets[i], floor);
         place.vram_bytes = budgets[i];
-        s2_engine *e = rig_open(model, &place, N_FRAMES);
+        s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
         speak_as_on_cpu(e, what);
         assert_as_planned(e, what);
         speak_as_on_cpu(e, what);
@@ -81,7 +66,7 @@ static void check_budgets(sl_policy policy, s2_decode_when decode)
     const uint64_t refused[] = {floor - 1, floor / 2, 1};
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         place.vram_bytes = refused[i];
-        rig_expect_refused(model, &place, N_FRAMES, floor);
+        rig_expect_refused(rig_model, &place, N_FRAMES, floor);
     }
 }
 
@@ -102,9 +87,9 @@ static void test_floors_are_in_order(void **state)
     s2_place_opts after = device_place(SL_POLICY_SWAP, S2_DECODE_AFTER, 0);
     s2_place_opts together = device_place(SL_POLICY_SWAP, S2_DECODE_TOGETHER, 0);
     s2_place_opts keep = device_place(SL_POLICY_KEEP, S2_DECODE_AFTER, 0);
-    uint64_t low = rig_floor(model, &after, N_FRAMES);
-    assert_true(low < rig_floor(model, &together, N_FRAMES));
-    assert_true(low < rig_floor(model, &keep, N_FRAMES));
+    uint64_t low = rig_floor(rig_model, &after, N_FRAMES);
+    assert_true(low < rig_floor(rig_model, &together, N_FRAMES));
+    assert_true(low < rig_floor(rig_model, &keep, N_FRAMES));
 }
 
 static void check_place(const s2_place_opts *place, const char *what)
@@ -112,19 +97,19 @@ static void check_place(const s2_place_opts *place, const char *what)
     for (int policy = 0; policy < SL_POLICY_COUNT; policy++) {
         s2_place_opts this = *place;
         this.policy = (sl_policy)policy;
-        s2_engine *e = rig_open(model, &this, N_FRAMES);
+        s2_engine *e = rig_open(rig_model, &this, N_FRAMES);
         speak_as_on_cpu(e, what);
         assert_as_planned(e, what);
         assert_true(sl_plan_peak_of_run(e->planned.plan, 1).total > 0);
         speak_as_on_cpu(e, what);
         s2_engine_close(&e);
-        uint64_t floor = rig_floor(model, &this, N_FRAMES);
+        uint64_t floor = rig_floor(rig_model, &this, N_FRAMES);
         this.vram_bytes = floor;
-        e = rig_open(model, &this, N_FRAMES);
+        e = rig_open(rig_model, &this, N_FRAMES);
         speak_as_on_cpu(e, what);
         s2_engine_close(&e);
         this.vram_bytes = floor - 1;
-        rig_expect_refused(model, &this, N_FRAMES, floor);
+        rig_expect_refused(rig_model, &this, N_FRAMES, floor);
     }
 }
 
@@ -196,7 +181,7 @@ static void test_G3_25_the_cache_is_booked_where_it_is(void **state)
         place.has_gpu_layers = true;
         place.gpu_layers = layers;
         place.fast_on_cpu = layers != 3;
-        s2_engine *e = rig_open(model, &place, N_FRAMES);
+        s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
         speak_as_on_cpu(e, "layers");
         assert_kv_where_it_is(e, 0);
         assert_kv_where_it_is(e, 1);
@@ -213,18 +198,18 @@ static void test_a_request_that_does_not_fit_is_refused_before_anything_is_loade
 {
     (void)state;
     s2_place_opts place = device_place(SL_POLICY_SWAP, S2_DECODE_AFTER, 0);
-    place.vram_bytes = rig_floor(model, &place, N_FRAMES);
-    s2_engine *e = rig_open(model, &place, N_FRAMES);
+    place.vram_bytes = rig_floor(rig_model, &place, N_FRAMES);
+    s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
     sl_error err = {0};
     spoken s;
-    assert_int_equal(rig_try(e, TEXT, 700, &s, &err), SL_EBUDGET);
+    assert_int_equal(rig_try(e, RIG_TEXT, 700, &s, &err), SL_EBUDGET);
     assert_non_null(strstr(err.msg, "needs"));
     assert_int_equal(s.n_samples, 0);
     assert_int_equal(rig_count_moves(e).n_loads, 0);
     assert_nothing_held(e, 1, "refused");
     assert_int_equal(rig_place_status(e, 1).peak_total, 0);
     speak_as_on_cpu(e, "after a refusal");
-    assert_int_equal(rig_try(e, TEXT, 700, &s, &err), SL_EBUDGET);
+    assert_int_equal(rig_try(e, RIG_TEXT, 700, &s, &err), SL_EBUDGET);
     speak_as_on_cpu(e, "after another refusal");
     s2_engine_close(&e);
 }
@@ -234,7 +219,7 @@ static void test_nothing_is_held_between_requests_under_hot(void **state)
     (void)state;
     for (int decode = 0; decode < S2_DECODE_COUNT; decode++) {
         s2_place_opts place = device_place(SL_POLICY_HOT, (s2_decode_when)decode, 0);
-        s2_engine *e = rig_open(model, &place, N_FRAMES);
+        s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
         for (uint64_t n = 1; n <= 3; n++) {
             speak_as_on_cpu(e, "hot");
             rig_moves moves = rig_count_moves(e);
@@ -253,7 +238,7 @@ static void test_keep_moves_nothing_again(void **state)
     (void)state;
     for (int decode = 0; decode < S2_DECODE_COUNT; decode++) {
         s2_place_opts place = device_place(SL_POLICY_KEEP, (s2_decode_when)decode, 0);
-        s2_engine *e = rig_open(model, &place, N_FRAMES);
+        s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
         speak_as_on_cpu(e, "keep");
         rig_moves first = rig_count_moves(e);
         sl_place_status held = rig_place_status(e, 1);
@@ -275,8 +260,8 @@ static void test_G3_20_swap_moves_the_same_in_every_request(void **state)
 {
     (void)state;
     s2_place_opts place = device_place(SL_POLICY_SWAP, S2_DECODE_AFTER, 0);
-    place.vram_bytes = rig_floor(model, &place, N_FRAMES);
-    s2_engine *e = rig_open(model, &place, N_FRAMES);
+    place.vram_bytes = rig_floor(rig_model, &place, N_FRAMES);
+    s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
     speak_as_on_cpu(e, "swap");
     uint64_t before = rig_count_moves(e).n_loads;
     assert_int_equal(before, 4);
@@ -296,7 +281,7 @@ static void test_sleep_gives_back_and_waking_sounds_the_same(void **state)
     (void)state;
     for (int policy = 0; policy < SL_POLICY_COUNT; policy++) {
         s2_place_opts place = device_place((sl_policy)policy, S2_DECODE_AUTO, 0);
-        s2_engine *e = rig_open(model, &place, N_FRAMES);
+        s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
         sl_error err = {0};
         assert_int_equal(s2_engine_sleep(e, 0, &err), SL_EINVAL);
         assert_int_equal(s2_engine_sleep(e, 4, &err), SL_EINVAL);
@@ -327,7 +312,7 @@ static void test_G3_27_pieces_of_a_text_bring_each_unit_once(void **state)
     (void)state;
     static const char text[] = "Ab cd ef. Gh ij kl. Mn op qr. St uv wx.";
     const s2_place_opts cpu = {.device = "cpu"};
-    s2_engine *e = rig_open(model, &cpu, N_FRAMES);
+    s2_engine *e = rig_open(rig_model, &cpu, N_FRAMES);
     spoken whole;
     sl_error err = {0};
     s2_speak_opts opts = s2_speak_defaults();
@@ -345,7 +330,7 @@ static void test_G3_27_pieces_of_a_text_bring_each_unit_once(void **state)
         s2_decode_when decode = (s2_decode_when)(k / 2 % S2_DECODE_COUNT);
         s2_place_opts place = device_place((sl_policy)(k / 2 / S2_DECODE_COUNT), decode, 0);
         spoken s;
-        e = rig_open(model, &place, N_FRAMES);
+        e = rig_open(rig_model, &place, N_FRAMES);
         opts.wants_sound_early = k % 2 != 0;
         assert_ok(rig_try_opts(e, &opts, &s, &err), &err);
         assert_same_sound(&whole, &s, "pieces");
@@ -378,15 +363,15 @@ static void test_a_voice_from_a_profile_never_brings_the_encoder(void **state)
     (void)state;
     s2_voice voice = some_voice();
     s2_speak_opts opts = s2_speak_defaults();
-    opts.text = TEXT;
-    opts.text_bytes = strlen(TEXT);
+    opts.text = RIG_TEXT;
+    opts.text_bytes = strlen(RIG_TEXT);
     opts.max_frames = N_FRAMES;
     opts.min_frames = N_FRAMES;
     opts.voices = &voice;
     opts.n_voices = 1;
     for (int policy = 0; policy < SL_POLICY_COUNT; policy++) {
         s2_place_opts place = device_place((sl_policy)policy, S2_DECODE_AUTO, 0);
-        s2_engine *e = rig_open(model, &place, N_FRAMES);
+        s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
         sl_error err = {0};
         spoken s;
         voice.sample_rate = s2_engine_get_info(e).sample_rate;
@@ -409,12 +394,12 @@ static void test_a_voice_is_made_on_a_device(void **state)
         samples[i] = (float)(i % 7) / 8 - 0.3F;
     }
     const s2_place_opts cpu = {.device = "cpu"};
-    s2_engine *e = rig_open(model, &cpu, N_FRAMES);
+    s2_engine *e = rig_open(rig_model, &cpu, N_FRAMES);
     assert_ok(s2_engine_make_voice(e, samples, 40, "xy", &on_host, &err), &err);
     s2_engine_close(&e);
     for (int policy = 0; policy < SL_POLICY_COUNT; policy++) {
         s2_place_opts place = device_place((sl_policy)policy, S2_DECODE_AUTO, 0);
-        e = rig_open(model, &place, N_FRAMES);
+        e = rig_open(rig_model, &place, N_FRAMES);
         for (int i = 0; i < 2; i++) {
             s2_voice v = {0};
             assert_ok(s2_engine_make_voice(e, samples, 40, "xy", &v, &err), &err);
@@ -442,7 +427,7 @@ static void test_codes_are_decoded_on_a_device(void **state)
     s2_stats stats;
     for (int policy = 0; policy < SL_POLICY_COUNT; policy++) {
         s2_place_opts place = device_place((sl_policy)policy, S2_DECODE_AUTO, 0);
-        s2_engine *e = rig_open(model, &place, N_FRAMES);
+        s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
         assert_ok(s2_engine_decode(e, codes, 3, NULL, NULL, &stats, &err), &err);
         assert_int_equal(stats.n_frames, 3);
         assert_as_planned(e, "decode");
@@ -459,7 +444,7 @@ static void test_G3_23_wanted_and_actual_places_are_told(void **state)
     (void)state;
     s2_place_opts place = device_place(SL_POLICY_KEEP, S2_DECODE_AUTO, 0);
     place.fast_on_cpu = true;
-    s2_engine *e = rig_open(model, &place, N_FRAMES);
+    s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
     sl_unit_status slow = rig_unit_status(e, "slow");
     assert_int_equal(slow.wanted_place, 1);
     assert_true(slow.actual_place == SL_PLAN_NONE);
@@ -481,7 +466,7 @@ static void test_weights_are_fetched_ahead_of_speech(void **state)
 {
     (void)state;
     s2_place_opts place = device_place(SL_POLICY_SWAP, S2_DECODE_AUTO, 0);
-    s2_engine_opts opts = rig_opts(model, &place, N_FRAMES);
+    s2_engine_opts opts = rig_opts(rig_model, &place, N_FRAMES);
     s2_engine *e = NULL;
     sl_error err = {0};
     opts.expects_speech = true;
@@ -516,5 +501,5 @@ int main(void)
             cmocka_unit_test(test_G3_23_wanted_and_actual_places_are_told),
             cmocka_unit_test(test_weights_are_fetched_ahead_of_speech),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, rig_tear_down);
 }

@@ -12,7 +12,6 @@
 #include "speak_rig.h"
 #include "test_support.h"
 
-#define TEXT     "ab c. de f"
 #define N_FRAMES 3
 
 /* Calls of a kind in so many requests are fewer than that. */
@@ -32,32 +31,18 @@
 #define STOP_STEP        17
 #endif
 
-static char *dir;
-static char model[512];
 static spoken on_cpu;
 
 static int set_up(void **state)
 {
-    (void)state;
-    const s2_place_opts cpu = {.device = "cpu"};
-    dir = test_dir_create();
-    rig_model(model, dir);
-    s2_engine *e = rig_open(model, &cpu, N_FRAMES);
-    on_cpu = rig_speak(e, TEXT, N_FRAMES);
-    s2_engine_close(&e);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    test_dir_remove(dir);
+    rig_set_up(state);
+    on_cpu = rig_speak_on_cpu(N_FRAMES);
     return 0;
 }
 
 static void speak_as_on_cpu(s2_engine *e, const char *what)
 {
-    spoken s = rig_speak(e, TEXT, N_FRAMES);
+    spoken s = rig_speak(e, RIG_TEXT, N_FRAMES);
     assert_same_sound(&on_cpu, &s, what);
 }
 
@@ -92,7 +77,7 @@ static bool speak_with_fault(const char *fault, sl_policy policy, s2_decode_when
     snprintf(device, sizeof device, RIG_DEVICE ",%s", fault);
     snprintf(what, sizeof what, "%s, %s, decode %d", fault, sl_policy_name(policy), (int)decode);
     s2_place_opts place = rig_place(device, policy, decode, 0);
-    s2_engine_opts opts = rig_opts(model, &place, N_FRAMES);
+    s2_engine_opts opts = rig_opts(rig_model, &place, N_FRAMES);
     s2_engine *e = NULL;
     sl_error err = {0};
     int n_failed = 0;
@@ -106,7 +91,7 @@ static bool speak_with_fault(const char *fault, sl_policy policy, s2_decode_when
     for (int i = 0; i < N_REQUESTS + n_failed; i++) {
         spoken s;
         err = (sl_error){0};
-        r = rig_try(e, TEXT, N_FRAMES, &s, &err);
+        r = rig_try(e, RIG_TEXT, N_FRAMES, &s, &err);
         if (r == SL_OK) {
             assert_same_sound(&on_cpu, &s, what);
             continue;
@@ -180,14 +165,14 @@ static void test_G3_26_a_lost_device_fails_requests_and_nothing_else(void **stat
             char device[96];
             snprintf(device, sizeof device, RIG_DEVICE ",lost=%s:%d", causes[k], n);
             s2_place_opts place = rig_place(device, SL_POLICY_SWAP, S2_DECODE_AFTER, 0);
-            s2_engine_opts opts = rig_opts(model, &place, N_FRAMES);
+            s2_engine_opts opts = rig_opts(rig_model, &place, N_FRAMES);
             s2_engine *e = NULL;
             sl_error err = {0};
             spoken s;
             bool is_lost = s2_engine_open(&opts, &e, &err) < 0;
             for (int i = 0; i < 3 && e; i++) {
                 err = (sl_error){0};
-                int r = rig_try(e, TEXT, N_FRAMES, &s, &err);
+                int r = rig_try(e, RIG_TEXT, N_FRAMES, &s, &err);
                 if (r < 0) {
                     assert_clean(r, &err, device);
                     assert_non_null(strstr(err.msg, "sim"));
@@ -224,7 +209,7 @@ static void test_a_request_is_left_at_every_point_and_the_next_is_good(void **st
     (void)state;
     for (int policy = 0; policy < SL_POLICY_COUNT; policy++) {
         s2_place_opts place = rig_place(RIG_DEVICE, (sl_policy)policy, S2_DECODE_AFTER, 0);
-        s2_engine *e = rig_open(model, &place, N_FRAMES);
+        s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
         int n_stopped = 0;
         int n_gone_through = 0;
         for (int n = 1; n_gone_through < 2; n += n < 20 ? 1 : STOP_STEP) {
@@ -233,7 +218,7 @@ static void test_a_request_is_left_at_every_point_and_the_next_is_good(void **st
             spoken s;
             assert_true(n < 20000);
             s2_engine_set_stop(e, stop_at, &stop);
-            assert_ok(rig_try(e, TEXT, N_FRAMES, &s, &err), &err);
+            assert_ok(rig_try(e, RIG_TEXT, N_FRAMES, &s, &err), &err);
             s2_engine_set_stop(e, NULL, NULL);
             if (s.end == S2_END_STOPPED) {
                 n_stopped++;
@@ -258,12 +243,12 @@ static void test_loads_are_left_half_way(void **state)
     for (int n = 1; n <= 12; n++) {
         s2_place_opts place =
                 rig_place(RIG_DEVICE ",link=1M", SL_POLICY_SWAP, S2_DECODE_TOGETHER, 0);
-        s2_engine *e = rig_open(model, &place, N_FRAMES);
+        s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
         stopper stop = {.n_left = n};
         sl_error err = {0};
         spoken s;
         s2_engine_set_stop(e, stop_at, &stop);
-        assert_ok(rig_try(e, TEXT, N_FRAMES, &s, &err), &err);
+        assert_ok(rig_try(e, RIG_TEXT, N_FRAMES, &s, &err), &err);
         s2_engine_set_stop(e, NULL, NULL);
         assert_int_equal(s.end, S2_END_STOPPED);
         assert_int_equal(s.n_frames, 0);
@@ -296,7 +281,7 @@ static void test_G3_10_many_cycles_leave_no_trace(void **state)
 {
     (void)state;
     s2_place_opts place = rig_place(RIG_DEVICE, SL_POLICY_HOT, S2_DECODE_AFTER, 0);
-    s2_engine *e = rig_open(model, &place, N_FRAMES);
+    s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
     for (int i = 0; i < 20; i++) {
         speak_as_on_cpu(e, "warm-up");
     }
@@ -323,7 +308,7 @@ static void test_G3_10_engines_are_made_again_and_again(void **state)
     for (int i = 0; i < N_ENGINES; i++) {
         s2_place_opts place =
                 rig_place(RIG_DEVICE, (sl_policy)(i % SL_POLICY_COUNT), (s2_decode_when)(i % 3), 0);
-        s2_engine_opts opts = rig_opts(model, &place, N_FRAMES);
+        s2_engine_opts opts = rig_opts(rig_model, &place, N_FRAMES);
         s2_engine *e = NULL;
         sl_error err = {0};
         opts.expects_speech = i % 2 != 0;
@@ -346,5 +331,5 @@ int main(void)
             cmocka_unit_test(test_G3_10_many_cycles_leave_no_trace),
             cmocka_unit_test(test_G3_10_engines_are_made_again_and_again),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, rig_tear_down);
 }
