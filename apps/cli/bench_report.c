@@ -105,12 +105,7 @@ int bench_print_json(
     }
     sl__json_end(&j);
     sl__json_end(&j);
-    const char *text = sl__json_text(&j, NULL);
-    if (text) {
-        printf("%s\n", text);
-    }
-    sl__json_done(&j);
-    return text ? 0 : sl__fail(reterr, SL_ENOMEM, "out of memory while writing JSON");
+    return put_out(&j, reterr);
 }
 
 /* A text as a field in quotes: those inside are doubled. */

@@ -261,12 +261,7 @@ static int print_json(const sl_model *model, const cached_summary *s, sl_error *
     }
     sl__json_end(&j);
     sl__json_end(&j);
-    const char *text = sl__json_text(&j, NULL);
-    if (text) {
-        printf("%s\n", text);
-    }
-    sl__json_done(&j);
-    return text ? 0 : sl__fail(reterr, SL_ENOMEM, "out of memory while writing JSON");
+    return put_out(&j, reterr);
 }
 
 static int show(

@@ -142,12 +142,7 @@ static int print_json(const finding *f, const doctor_opts *opts, sl_error *reter
     sl__json_key(&j, "devices");
     devices_put_json(f->devices, f->n_devices, best_device(f), &j);
     sl__json_end(&j);
-    const char *text = sl__json_text(&j, NULL);
-    if (text) {
-        printf("%s\n", text);
-    }
-    sl__json_done(&j);
-    return text ? 0 : sl__fail(reterr, SL_ENOMEM, "out of memory while writing JSON");
+    return put_out(&j, reterr);
 }
 
 static void print_budget(const sl_ram_budget *ram)

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "commands.h"
 #include "file_roles.h"
+#include "json_put.h"
 #include "place_options.h"
 #include "plan_json.h"
 #include "plan_overlay.h"
@@ -244,12 +245,7 @@ static int print_json(const plan_run *run, sl_error *reterr)
 {
     sl__json j = {0};
     plan_put_json(&run->view, run->has_actual ? &run->actual : NULL, &j);
-    const char *text = sl__json_text(&j, NULL);
-    if (text) {
-        printf("%s\n", text);
-    }
-    sl__json_done(&j);
-    return text ? 0 : sl__fail(reterr, SL_ENOMEM, "out of memory while writing JSON");
+    return put_out(&j, reterr);
 }
 
 static int show(const plan_run *run, sl_error *reterr)

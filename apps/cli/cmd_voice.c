@@ -85,16 +85,6 @@ static void put_voice(sl__json *j, const char *name, const s2_voice *voice)
     sl__json_end(j);
 }
 
-static int print_json(sl__json *j, sl_error *reterr)
-{
-    const char *text = sl__json_text(j, NULL);
-    if (!text) {
-        return sl__fail(reterr, SL_ENOMEM, "out of memory while writing JSON");
-    }
-    printf("%s\n", text);
-    return SL_OK;
-}
-
 static void print_row(const char *name, const s2_voice *voice)
 {
     char text[TEXT_BYTES];
@@ -139,7 +129,7 @@ static int list(const char *dir, bool is_json, sl_error *reterr)
     }
     sl__json_end(&j);
     if (is_json) {
-        r = print_json(&j, reterr);
+        r = put_out(&j, reterr);
     }
     sl__json_done(&j);
     s2_voice_list_free(names, n);
@@ -187,11 +177,10 @@ static int run_show(const opt_result *line, const voice_opts *opts, const char *
     }
     if (r >= 0 && opts->json) {
         put_voice(&j, line->operands[0], &voice);
-        r = print_json(&j, &err);
+        r = put_out(&j, &err);
     } else if (r >= 0) {
         print_voice(path, &voice);
     }
-    sl__json_done(&j);
     s2_voice_done(&voice);
     sl__free(path);
     return r < 0 ? report_error(line->command->name, &err) : 0;
