@@ -97,6 +97,12 @@ static int by_address(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Records of a model lie in one array, in the order of their index. */
+static struct ggml_tensor *record_of(const s2_weights *w, const sl_tensor *tensor)
+{
+    return w->tensors[tensor - sl_model_tensor_at(w->model, 0)];
+}
+
 int s2_weights_open(const sl_model *model, s2_weights **ret_weights, sl_error *reterr)
 {
     uint64_t n_tensors = sl_model_n_tensors(model);
@@ -226,8 +232,7 @@ size_t s2_weights_list(const s2_weights *weights, s2_slot slot, const sl_tensor 
 uint64_t s2_weights_room(
         const s2_weights *weights, const sl_tensor *tensor, const s2_compute *compute)
 {
-    /* Records of a model lie in one array, in the order of their index. */
-    const struct ggml_tensor *t = weights->tensors[tensor - sl_model_tensor_at(weights->model, 0)];
+    const struct ggml_tensor *t = record_of(weights, tensor);
     return t ? ggml_backend_buft_get_alloc_size(compute->buft, t) : 0;
 }
 
@@ -381,8 +386,7 @@ int s2_weights_arrive_all(s2_weights *weights, s2_slot slot, const sl_wait *wait
 static struct ggml_tensor *find_by_name(const s2_weights *w, const char *name)
 {
     const sl_tensor *t = sl_model_find(w->model, name);
-    /* Records of a model lie in one array, in the order of their index. */
-    return t ? w->tensors[t - sl_model_tensor_at(w->model, 0)] : NULL;
+    return t ? record_of(w, t) : NULL;
 }
 
 struct ggml_tensor *s2_weights_find(const s2_weights *weights, const char *fmt, ...)
