@@ -165,11 +165,7 @@ static void test_random_plans_are_documents(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= N_SEEDS; seed++) {
         random_plan r;
-        uint64_t s = seed;
-        rp_make(seed, &r);
-        rp_budget_at_floor(&r, &s, 20);
-        r.places[0].budget_bytes = seed % 4 == 0 ? 0 : r.places[0].budget_bytes;
-        sl_plan *plan = rp_solve(&r.q);
+        sl_plan *plan = rp_make_solved(seed, &r);
         plan_view view = {.request = &r.q, .plan = plan, .model = "m"};
         char *svg = draw(&view);
         assert_int_equal(count_of(svg, "nan"), 0);

@@ -106,13 +106,7 @@ static void write_shard(fixture *x, unsigned i_shard)
 static void drop_all(const sl_model *model)
 {
     for (uint32_t i = 0; i < sl_model_n_files(model); i++) {
-        sl_ranges all = {0};
-        sl_error err = {0};
-        uint64_t left = 1;
-        sl_ranges_add(&all, 0, sl_map_size(sl_model_map(model, i)));
-        assert_ok(sl_page_cache_drop(sl_model_map(model, i), &all, &left, &err), &err);
-        assert_int_equal(left, 0);
-        sl_ranges_done(&all);
+        page_drop(sl_model_map(model, i));
         char byte;
         int fd = open(sl_map_path(sl_model_map(model, i)), O_RDONLY);
         assert_true(fd >= 0);

@@ -83,3 +83,12 @@ void rp_budget_at_floor(random_plan *r, uint64_t *state, uint64_t extra)
     }
     sl_plan_free(&plan);
 }
+
+sl_plan *rp_make_solved(uint64_t seed, random_plan *r)
+{
+    uint64_t s = seed;
+    rp_make(seed, r);
+    rp_budget_at_floor(r, &s, 20);
+    r->places[0].budget_bytes = seed % 4 == 0 ? 0 : r->places[0].budget_bytes;
+    return rp_solve(&r->q);
+}

@@ -26,6 +26,9 @@ void rp_make(uint64_t seed, random_plan *r);
 /* Sets every budget to the floor and a little more: rp_below(extra + 1). */
 void rp_budget_at_floor(random_plan *r, uint64_t *state, uint64_t extra);
 
+/* A made request with its plan: most fit or nearly do, each fourth has no memory at all on its first place. */
+sl_plan *rp_make_solved(uint64_t seed, random_plan *r);
+
 /* Solves a request that must be valid. */
 sl_plan *rp_solve(const sl_plan_request *q);
 

@@ -21,13 +21,13 @@ void page_file_reopen(page_file *f)
     assert_ok(sl_map_open(f->path, &f->map, &err), &err);
 }
 
-void page_file_drop(page_file *f)
+void page_drop(const sl_map *map)
 {
     sl_error err = {0};
     sl_ranges all = {0};
     uint64_t left = 1;
-    assert_int_equal(sl_ranges_add(&all, 0, f->size), 0);
-    assert_ok(sl_page_cache_drop(f->map, &all, &left, &err), &err);
+    assert_int_equal(sl_ranges_add(&all, 0, sl_map_size(map)), 0);
+    assert_ok(sl_page_cache_drop(map, &all, &left, &err), &err);
     sl_ranges_done(&all);
     if (left != 0) {
         fail_msg("%zu bytes stay in the page cache", (size_t)left);
@@ -65,7 +65,7 @@ void page_file_open(page_file *f, uint64_t n_bytes)
     assert_int_equal(fsync(fd), 0);
     close(fd);
     page_file_reopen(f);
-    page_file_drop(f);
+    page_drop(f->map);
 }
 
 void page_file_close(page_file *f)

@@ -27,8 +27,8 @@ void page_file_close(page_file *f);
 /* Maps the file again (the identity of the file may have changed). */
 void page_file_reopen(page_file *f);
 
-/* Drops the whole file; fails the test if anything stays. */
-void page_file_drop(page_file *f);
+/* Drops the whole of a mapped file; fails the test if anything stays. */
+void page_drop(const sl_map *map);
 
 /* One byte a page by mincore: 1 = in the page cache. Of the caller; free() it. */
 unsigned char *page_file_cached(const page_file *f, size_t *ret_n_pages);

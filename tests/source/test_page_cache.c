@@ -121,7 +121,7 @@ static void test_G2_38_pages_that_were_just_written(void **state)
     assert_int_equal(write(fd, data, (size_t)f->size), f->size);
     close(fd);
     free(data);
-    page_file_drop(f);
+    page_drop(f->map);
     assert_int_equal(cached(f, 0, f->size), 0);
 }
 

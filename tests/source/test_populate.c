@@ -318,13 +318,7 @@ static void expect_pages(const sl_model *model, uint32_t i_file)
 static void drop_all(const sl_model *model)
 {
     for (uint32_t i = 0; i < sl_model_n_files(model); i++) {
-        sl_ranges all = {0};
-        sl_error err = {0};
-        uint64_t left = 1;
-        sl_ranges_add(&all, 0, sl_map_size(sl_model_map(model, i)));
-        assert_ok(sl_page_cache_drop(sl_model_map(model, i), &all, &left, &err), &err);
-        assert_int_equal(left, 0);
-        sl_ranges_done(&all);
+        page_drop(sl_model_map(model, i));
     }
 }
 

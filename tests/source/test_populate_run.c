@@ -141,7 +141,7 @@ static void test_a_long_range_ends_where_it_ends(void **state)
     page_file_open(&x->f, UINT64_C(72) << 20);
     add(x, 0, (48u << 20) / PAGE);
     for (unsigned n_threads = 1; n_threads <= 4; n_threads += 3) {
-        page_file_drop(&x->f);
+        page_drop(x->f.map);
         x->opts.n_threads = n_threads;
         assert_ok(run(x, &sl__populate_system), &x->err);
         expect_exact(x);
@@ -156,7 +156,7 @@ static void test_windows_are_bounded(void **state)
     assert_ok(run(x, &fake_calls), &x->err);
     assert_int_equal(fake.largest, 256 * PAGE);
     assert_int_equal(fake.n_calls, N_PAGES / 256);
-    page_file_drop(&x->f);
+    page_drop(x->f.map);
     x->opts.window_bytes = UINT64_MAX;
     fake.largest = 0;
     assert_ok(run(x, &fake_calls), &x->err);
@@ -171,7 +171,7 @@ static void test_G2_28_a_kernel_without_the_call(void **state)
     add(x, 5, 3000);
     add(x, 5000, 5100);
     for (size_t i = 0; i < 2; i++) {
-        page_file_drop(&x->f);
+        page_drop(x->f.map);
         memset(&fake, 0, sizeof fake);
         fake.result = results[i];
         fake.n_times = 1000;
@@ -303,7 +303,7 @@ static void test_G2_29_progress_and_cancel(void **state)
     for (unsigned n_threads = 1; n_threads <= 4; n_threads++) {
         /* Where others help, they may be through before this thread is asked again. */
         watcher w = {.cancel_at = n_threads == 1 ? (uint64_t)N_PAGES * PAGE / 4 : 0};
-        page_file_drop(&x->f);
+        page_drop(x->f.map);
         sl_ranges_done(&x->set);
         add(x, 0, N_PAGES);
         x->opts.n_threads = n_threads;
