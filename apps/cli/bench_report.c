@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/byte_text.h"
-#include "json_put.h"
+#include "base/json_writer.h"
 #include "os/os_out_file.h"
+#include "report.h"
 
 /* As two rows are compared; 0 if there is nothing to compare with. */
 static double ratio(const bench_row *row, const bench_row *to)
@@ -67,22 +68,22 @@ void bench_print_table(const bench_about *about, const bench_transfer_result *re
 static void put_row(sl__json *j, const bench_row *row, const bench_transfer_result *result)
 {
     sl__json_object(j);
-    put_cstr(j, "name", row->name);
-    put_cstr(j, "about", row->about);
-    put_cstr(j, "route", sl__route_name(row->route));
-    put_u64(j, "threads", row->n_threads);
-    put_u64(j, "slots", row->n_slots);
-    put_u64(j, "slot_bytes", row->slot_bytes);
-    put_f64(j, "gb_s", row->best_bytes_per_s / 1e9);
-    put_f64(j, "gb_s_median", row->median_bytes_per_s / 1e9);
-    put_f64(j, "of_limit", ratio(row, &result->rows[0]));
-    put_f64(j, "of_set", ratio(row, &result->rows[1]));
-    put_f64(j, "setup_s", row->setup_s);
-    put_f64(j, "cpu_s", row->cpu_s);
-    put_u64(j, "uploads", row->n_uploads);
-    put_u64(j, "waits", row->n_waits);
-    put_u64(j, "stalls", row->n_stalls);
-    put_cstr(j, "failed", row->failure.code < 0 ? row->failure.msg : NULL);
+    sl__json_put_cstr(j, "name", row->name);
+    sl__json_put_cstr(j, "about", row->about);
+    sl__json_put_cstr(j, "route", sl__route_name(row->route));
+    sl__json_put_u64(j, "threads", row->n_threads);
+    sl__json_put_u64(j, "slots", row->n_slots);
+    sl__json_put_u64(j, "slot_bytes", row->slot_bytes);
+    sl__json_put_f64(j, "gb_s", row->best_bytes_per_s / 1e9);
+    sl__json_put_f64(j, "gb_s_median", row->median_bytes_per_s / 1e9);
+    sl__json_put_f64(j, "of_limit", ratio(row, &result->rows[0]));
+    sl__json_put_f64(j, "of_set", ratio(row, &result->rows[1]));
+    sl__json_put_f64(j, "setup_s", row->setup_s);
+    sl__json_put_f64(j, "cpu_s", row->cpu_s);
+    sl__json_put_u64(j, "uploads", row->n_uploads);
+    sl__json_put_u64(j, "waits", row->n_waits);
+    sl__json_put_u64(j, "stalls", row->n_stalls);
+    sl__json_put_cstr(j, "failed", row->failure.code < 0 ? row->failure.msg : NULL);
     sl__json_end(j);
 }
 
@@ -91,13 +92,13 @@ int bench_print_json(
 {
     sl__json j = {0};
     sl__json_object(&j);
-    put_cstr(&j, "machine", about->machine);
-    put_cstr(&j, "device", about->device);
-    put_cstr(&j, "source", about->source);
-    put_bool(&j, "cold", about->is_cold);
-    put_u64(&j, "bytes", result->n_bytes);
-    put_bool(&j, "limit_is_pinned", result->has_pinned);
-    put_cstr(&j, "chosen", sl__route_name(result->rows[result->n_rows - 1].route));
+    sl__json_put_cstr(&j, "machine", about->machine);
+    sl__json_put_cstr(&j, "device", about->device);
+    sl__json_put_cstr(&j, "source", about->source);
+    sl__json_put_bool(&j, "cold", about->is_cold);
+    sl__json_put_u64(&j, "bytes", result->n_bytes);
+    sl__json_put_bool(&j, "limit_is_pinned", result->has_pinned);
+    sl__json_put_cstr(&j, "chosen", sl__route_name(result->rows[result->n_rows - 1].route));
     sl__json_key(&j, "rows");
     sl__json_array(&j);
     for (size_t i = 0; i < result->n_rows; i++) {
@@ -105,7 +106,7 @@ int bench_print_json(
     }
     sl__json_end(&j);
     sl__json_end(&j);
-    return put_out(&j, reterr);
+    return report_json(&j, reterr);
 }
 
 /* A text as a field in quotes: those inside are doubled. */

@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "base/byte_text.h"
+#include "base/json_writer.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "cache_models.h"
 #include "commands.h"
-#include "json_put.h"
 #include "report.h"
 #include "sluice/page_cache.h"
 #include "source/shard_name.h"
@@ -245,23 +245,23 @@ static int print_json(const sl_model *model, const cached_summary *s, sl_error *
 {
     sl__json j = {0};
     sl__json_object(&j);
-    put_cstr(&j, "path", sl_model_path(model));
-    put_u64(&j, "bytes", s->n_bytes);
-    put_u64(&j, "cached_bytes", s->n_cached);
+    sl__json_put_cstr(&j, "path", sl_model_path(model));
+    sl__json_put_u64(&j, "bytes", s->n_bytes);
+    sl__json_put_u64(&j, "cached_bytes", s->n_cached);
     sl__json_key(&j, "units");
     sl__json_object(&j);
     for (int id = 0; id < S2_UNIT_COUNT; id++) {
         if (s->units[id].n_bytes > 0) {
             sl__json_key(&j, s2_unit_name((s2_unit_id)id));
             sl__json_object(&j);
-            put_u64(&j, "bytes", s->units[id].n_bytes);
-            put_u64(&j, "cached_bytes", s->units[id].n_cached);
+            sl__json_put_u64(&j, "bytes", s->units[id].n_bytes);
+            sl__json_put_u64(&j, "cached_bytes", s->units[id].n_cached);
             sl__json_end(&j);
         }
     }
     sl__json_end(&j);
     sl__json_end(&j);
-    return put_out(&j, reterr);
+    return report_json(&j, reterr);
 }
 
 static int show(

@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 
 #include "base/byte_text.h"
+#include "base/json_writer.h"
 #include "base/status.h"
 #include "commands.h"
 #include "devices_report.h"
-#include "json_put.h"
 #include "os/os_cpu_quota.h"
 #include "os/os_process.h"
 #include "report.h"
@@ -72,24 +72,24 @@ static const char *best_device(const finding *f)
 static void put_bound(sl__json *j, const sl_ram_bound *b)
 {
     sl__json_object(j);
-    put_cstr(j, "kind", sl_ram_bound_name(b->kind));
-    put_cstr(j, "source", b->source);
-    put_u64(j, "limit_bytes", b->limit_bytes);
-    put_u64(j, "used_bytes", b->used_bytes);
-    put_u64(j, "reclaimable_bytes", b->reclaimable_bytes);
-    put_u64(j, "available_bytes", b->available_bytes);
-    put_u64(j, "reserve_bytes", b->reserve_bytes);
-    put_u64(j, "budget_bytes", b->budget_bytes);
+    sl__json_put_cstr(j, "kind", sl_ram_bound_name(b->kind));
+    sl__json_put_cstr(j, "source", b->source);
+    sl__json_put_u64(j, "limit_bytes", b->limit_bytes);
+    sl__json_put_u64(j, "used_bytes", b->used_bytes);
+    sl__json_put_u64(j, "reclaimable_bytes", b->reclaimable_bytes);
+    sl__json_put_u64(j, "available_bytes", b->available_bytes);
+    sl__json_put_u64(j, "reserve_bytes", b->reserve_bytes);
+    sl__json_put_u64(j, "budget_bytes", b->budget_bytes);
     sl__json_end(j);
 }
 
 static void put_line(sl__json *j, const sl_ram_line *line)
 {
     sl__json_object(j);
-    put_cstr(j, "source", line->source);
-    put_cstr(j, "text", line->text);
-    put_u64_or_null(j, "bytes", line->has_bytes, line->bytes);
-    put_bool(j, "warning", line->is_warning);
+    sl__json_put_cstr(j, "source", line->source);
+    sl__json_put_cstr(j, "text", line->text);
+    sl__json_put_u64_or_null(j, "bytes", line->has_bytes, line->bytes);
+    sl__json_put_bool(j, "warning", line->is_warning);
     sl__json_end(j);
 }
 
@@ -98,14 +98,15 @@ static void put_ram(sl__json *j, const sl_ram_budget *ram)
     const sl_ram_bound *decided = sl_ram_decided(ram);
     sl__json_key(j, "ram");
     sl__json_object(j);
-    put_bool(j, "known", ram->is_known);
-    put_bool(j, "estimate", ram->is_estimate);
-    put_u64(j, "budget_bytes", ram->budget_bytes);
-    put_u64_or_null(j, "available_bytes", ram->is_known, ram->available_bytes);
-    put_u64_or_null(j, "limit_bytes", ram->limit_bytes != SL_RAM_NO_LIMIT, ram->limit_bytes);
-    put_u64_or_null(j, "total_bytes", ram->total_bytes > 0, ram->total_bytes);
-    put_cstr(j, "decided_by", decided ? sl_ram_bound_name(decided->kind) : NULL);
-    put_cstr(j, "source", decided ? decided->source : NULL);
+    sl__json_put_bool(j, "known", ram->is_known);
+    sl__json_put_bool(j, "estimate", ram->is_estimate);
+    sl__json_put_u64(j, "budget_bytes", ram->budget_bytes);
+    sl__json_put_u64_or_null(j, "available_bytes", ram->is_known, ram->available_bytes);
+    sl__json_put_u64_or_null(
+            j, "limit_bytes", ram->limit_bytes != SL_RAM_NO_LIMIT, ram->limit_bytes);
+    sl__json_put_u64_or_null(j, "total_bytes", ram->total_bytes > 0, ram->total_bytes);
+    sl__json_put_cstr(j, "decided_by", decided ? sl_ram_bound_name(decided->kind) : NULL);
+    sl__json_put_cstr(j, "source", decided ? decided->source : NULL);
     sl__json_key(j, "bounds");
     sl__json_array(j);
     for (size_t i = 0; i < ram->n_bounds; i++) {
@@ -125,24 +126,24 @@ static int print_json(const finding *f, const doctor_opts *opts, sl_error *reter
 {
     sl__json j = {0};
     sl__json_object(&j);
-    put_cstr(&j, "version", SLUICE_VERSION);
-    put_cstr(&j, "ggml", SLUICE_GGML_VERSION);
-    put_cstr(&j, "sysroot", opts->sysroot);
+    sl__json_put_cstr(&j, "version", SLUICE_VERSION);
+    sl__json_put_cstr(&j, "ggml", SLUICE_GGML_VERSION);
+    sl__json_put_cstr(&j, "sysroot", opts->sysroot);
     put_ram(&j, &f->ram);
-    put_bool(&j, "populate", !f->switched_off && f->ram.budget_bytes > 0);
-    put_cstr(&j, "populate_switched_off_by", f->switched_off);
-    put_u64_or_null(&j, "cpus", f->n_cpus > 0, f->n_cpus);
-    put_u64_or_null(&j, "cpu_quota", f->cpu_quota > 0, f->cpu_quota);
+    sl__json_put_bool(&j, "populate", !f->switched_off && f->ram.budget_bytes > 0);
+    sl__json_put_cstr(&j, "populate_switched_off_by", f->switched_off);
+    sl__json_put_u64_or_null(&j, "cpus", f->n_cpus > 0, f->n_cpus);
+    sl__json_put_u64_or_null(&j, "cpu_quota", f->cpu_quota > 0, f->cpu_quota);
     sl__json_key(&j, "say");
     sl__json_object(&j);
-    put_u64_or_null(&j, "threads", f->n_cpus > 0, f->n_cpus);
-    put_cstr(&j, "device", best_device(f));
-    put_cstr(&j, "weights", "in place");
+    sl__json_put_u64_or_null(&j, "threads", f->n_cpus > 0, f->n_cpus);
+    sl__json_put_cstr(&j, "device", best_device(f));
+    sl__json_put_cstr(&j, "weights", "in place");
     sl__json_end(&j);
     sl__json_key(&j, "devices");
     devices_put_json(f->devices, f->n_devices, best_device(f), &j);
     sl__json_end(&j);
-    return put_out(&j, reterr);
+    return report_json(&j, reterr);
 }
 
 static void print_budget(const sl_ram_budget *ram)

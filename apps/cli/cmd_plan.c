@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "base/status.h"
 #include "commands.h"
 #include "file_roles.h"
-#include "json_put.h"
 #include "place_options.h"
 #include "plan_json.h"
 #include "plan_overlay.h"
@@ -245,7 +245,7 @@ static int print_json(const plan_run *run, sl_error *reterr)
 {
     sl__json j = {0};
     plan_put_json(&run->view, run->has_actual ? &run->actual : NULL, &j);
-    return put_out(&j, reterr);
+    return report_json(&j, reterr);
 }
 
 static int show(const plan_run *run, sl_error *reterr)

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json_writer.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "commands.h"
-#include "json_put.h"
 #include "report.h"
 #include "s2/voice.h"
 #include "suggest.h"
@@ -76,12 +76,12 @@ const opt_command cmd_voice_rm_table = {
 static void put_voice(sl__json *j, const char *name, const s2_voice *voice)
 {
     sl__json_object(j);
-    put_cstr(j, "name", name);
-    put_u64(j, "frames", voice->n_frames);
-    put_u64(j, "codebooks", voice->n_codebooks);
-    put_u64(j, "codebook_size", voice->codebook_size);
-    put_u64(j, "sample_rate", voice->sample_rate);
-    put_cstr(j, "text", voice->text);
+    sl__json_put_cstr(j, "name", name);
+    sl__json_put_u64(j, "frames", voice->n_frames);
+    sl__json_put_u64(j, "codebooks", voice->n_codebooks);
+    sl__json_put_u64(j, "codebook_size", voice->codebook_size);
+    sl__json_put_u64(j, "sample_rate", voice->sample_rate);
+    sl__json_put_cstr(j, "text", voice->text);
     sl__json_end(j);
 }
 
@@ -129,7 +129,7 @@ static int list(const char *dir, bool is_json, sl_error *reterr)
     }
     sl__json_end(&j);
     if (is_json) {
-        r = put_out(&j, reterr);
+        r = report_json(&j, reterr);
     }
     sl__json_done(&j);
     s2_voice_list_free(names, n);
@@ -177,7 +177,7 @@ static int run_show(const opt_result *line, const voice_opts *opts, const char *
     }
     if (r >= 0 && opts->json) {
         put_voice(&j, line->operands[0], &voice);
-        r = put_out(&j, &err);
+        r = report_json(&j, &err);
     } else if (r >= 0) {
         print_voice(path, &voice);
     }

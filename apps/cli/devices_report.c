@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/byte_text.h"
+#include "base/json_writer.h"
 #include "base/status.h"
-#include "json_put.h"
 
 static const char *size_or(uint64_t n, const char *unknown, char *buf, size_t buf_bytes)
 {
@@ -102,21 +102,22 @@ void devices_put_json(const sl_device_info *infos, size_t n, const char *best, s
     for (size_t i = 0; i < n; i++) {
         const sl_device_info *info = &infos[i];
         sl__json_object(j);
-        put_str(j, "name", info->name, strnlen(info->name, sizeof info->name));
-        put_str(j, "description", info->description,
+        sl__json_put_str(j, "name", info->name, strnlen(info->name, sizeof info->name));
+        sl__json_put_str(j, "description", info->description,
                 strnlen(info->description, sizeof info->description));
-        put_cstr(j, "kind", sl_device_kind_name(info->kind));
-        put_u64_or_null(j, "total_bytes", info->total_bytes > 0, info->total_bytes);
-        put_u64_or_null(j, "free_bytes", info->total_bytes > 0, info->free_bytes);
-        put_u64_or_null(j, "max_alloc_bytes", info->max_alloc_bytes > 0, info->max_alloc_bytes);
-        put_u64(j, "alignment", info->alignment);
-        put_bool(j, "can_wrap", info->can_wrap);
-        put_bool(j, "unified", info->is_unified);
-        put_bool(j, "async", info->is_async);
-        put_bool(j, "pinned", info->has_pinned);
-        put_bool(j, "can_register", info->can_register);
-        put_bool(j, "can_query", info->can_query);
-        put_bool(j, "auto", chosen == info);
+        sl__json_put_cstr(j, "kind", sl_device_kind_name(info->kind));
+        sl__json_put_u64_or_null(j, "total_bytes", info->total_bytes > 0, info->total_bytes);
+        sl__json_put_u64_or_null(j, "free_bytes", info->total_bytes > 0, info->free_bytes);
+        sl__json_put_u64_or_null(
+                j, "max_alloc_bytes", info->max_alloc_bytes > 0, info->max_alloc_bytes);
+        sl__json_put_u64(j, "alignment", info->alignment);
+        sl__json_put_bool(j, "can_wrap", info->can_wrap);
+        sl__json_put_bool(j, "unified", info->is_unified);
+        sl__json_put_bool(j, "async", info->is_async);
+        sl__json_put_bool(j, "pinned", info->has_pinned);
+        sl__json_put_bool(j, "can_register", info->can_register);
+        sl__json_put_bool(j, "can_query", info->can_query);
+        sl__json_put_bool(j, "auto", chosen == info);
         sl__json_end(j);
     }
     sl__json_end(j);

@@ -1,7 +1,7 @@
 /* For programs: complete, in file order, with numbers as numbers. */
+#include "base/json_writer.h"
 #include "base/status.h"
 #include "inspect.h"
-#include "json_put.h"
 #include "kv_reader.h"
 
 static void put_elem(sl__json *j, const kv_elem *e)
@@ -33,10 +33,10 @@ static void put_kv(sl__json *j, const sl_gguf_kv *kv)
     kv_elem e;
     bool is_array = kv->type == SL_GGUF_ARRAY;
     sl__json_object(j);
-    put_str(j, "key", kv->key.p, kv->key.n);
-    put_cstr(j, "type", sl_gguf_type_name(kv->type));
+    sl__json_put_str(j, "key", kv->key.p, kv->key.n);
+    sl__json_put_cstr(j, "type", sl_gguf_type_name(kv->type));
     if (is_array) {
-        put_cstr(j, "element_type", sl_gguf_type_name(kv->elem_type));
+        sl__json_put_cstr(j, "element_type", sl_gguf_type_name(kv->elem_type));
     }
     sl__json_key(j, "value");
     if (is_array) {
@@ -70,12 +70,12 @@ static void put_files(sl__json *j, const sl_model *model)
     for (uint32_t i = 0; i < sl_model_n_files(model); i++) {
         const sl_gguf *gguf = sl_model_gguf(model, i);
         sl__json_object(j);
-        put_cstr(j, "path", sl_map_path(sl_model_map(model, i)));
-        put_u64(j, "bytes", sl_map_size(sl_model_map(model, i)));
-        put_u64(j, "version", sl_gguf_version(gguf));
-        put_u64(j, "alignment", sl_gguf_alignment(gguf));
-        put_u64(j, "data_offset", sl_gguf_data_offset(gguf));
-        put_u64(j, "tensors", sl_gguf_n_tensors(gguf));
+        sl__json_put_cstr(j, "path", sl_map_path(sl_model_map(model, i)));
+        sl__json_put_u64(j, "bytes", sl_map_size(sl_model_map(model, i)));
+        sl__json_put_u64(j, "version", sl_gguf_version(gguf));
+        sl__json_put_u64(j, "alignment", sl_gguf_alignment(gguf));
+        sl__json_put_u64(j, "data_offset", sl_gguf_data_offset(gguf));
+        sl__json_put_u64(j, "tensors", sl_gguf_n_tensors(gguf));
         sl__json_end(j);
     }
     sl__json_end(j);
@@ -85,20 +85,20 @@ static void put_tensor(sl__json *j, const sl_tensor *tensor, bool is_codec_file)
 {
     const sl_gguf_tensor *info = tensor->info;
     sl__json_object(j);
-    put_str(j, "name", info->name.p, info->name.n);
-    put_cstr(j, "type", unit_type_name(info->type));
+    sl__json_put_str(j, "name", info->name.p, info->name.n);
+    sl__json_put_cstr(j, "type", unit_type_name(info->type));
     sl__json_key(j, "ne");
     sl__json_array(j);
     for (uint32_t d = 0; d < info->n_dims; d++) {
         sl__json_u64(j, info->ne[d]);
     }
     sl__json_end(j);
-    put_u64(j, "bytes", info->n_bytes);
-    put_u64(j, "file", tensor->i_file);
-    put_u64(j, "offset", info->offset);
-    put_cstr(j, "unit", s2_unit_name(s2_unit_of(info->name, is_codec_file)));
-    put_bool(j, "zero_size", info->n_bytes == 0);
-    put_bool(j, "lazy", unit_tensor_is_lazy(info));
+    sl__json_put_u64(j, "bytes", info->n_bytes);
+    sl__json_put_u64(j, "file", tensor->i_file);
+    sl__json_put_u64(j, "offset", info->offset);
+    sl__json_put_cstr(j, "unit", s2_unit_name(s2_unit_of(info->name, is_codec_file)));
+    sl__json_put_bool(j, "zero_size", info->n_bytes == 0);
+    sl__json_put_bool(j, "lazy", unit_tensor_is_lazy(info));
     sl__json_end(j);
 }
 
@@ -116,17 +116,17 @@ static void put_tensors(sl__json *j, const sl_model *model)
 static void put_unit(sl__json *j, s2_unit_id id, const unit_summary *unit)
 {
     sl__json_object(j);
-    put_cstr(j, "name", s2_unit_name(id));
-    put_u64(j, "tensors", unit->n_tensors);
-    put_u64(j, "bytes", unit->n_bytes);
-    put_u64(j, "lazy_tensors", unit->n_lazy);
-    put_u64(j, "lazy_bytes", unit->lazy_bytes);
-    put_u64(j, "zero_size_tensors", unit->n_zero_size);
+    sl__json_put_cstr(j, "name", s2_unit_name(id));
+    sl__json_put_u64(j, "tensors", unit->n_tensors);
+    sl__json_put_u64(j, "bytes", unit->n_bytes);
+    sl__json_put_u64(j, "lazy_tensors", unit->n_lazy);
+    sl__json_put_u64(j, "lazy_bytes", unit->lazy_bytes);
+    sl__json_put_u64(j, "zero_size_tensors", unit->n_zero_size);
     sl__json_key(j, "types");
     sl__json_object(j);
     for (uint32_t t = 0; t < UNIT_MAX_TYPES; t++) {
         if (unit->n_of_type[t] > 0) {
-            put_u64(j, unit_type_name(t), unit->n_of_type[t]);
+            sl__json_put_u64(j, unit_type_name(t), unit->n_of_type[t]);
         }
     }
     sl__json_end(j);

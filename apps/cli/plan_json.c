@@ -1,14 +1,14 @@
 #include "plan_json.h"
 
+#include "base/json_writer.h"
 #include "base/status.h"
-#include "json_put.h"
 
 static void put_bytes(sl__json *j, sl_plan_bytes bytes)
 {
     for (int k = 0; k < SL_MEM_KIND_COUNT; k++) {
-        put_u64(j, sl_mem_kind_name((sl_mem_kind)k), bytes.kind[k]);
+        sl__json_put_u64(j, sl_mem_kind_name((sl_mem_kind)k), bytes.kind[k]);
     }
-    put_u64(j, "total", bytes.total);
+    sl__json_put_u64(j, "total", bytes.total);
 }
 
 static void put_f64_or_null(sl__json *j, const char *key, bool has, double v)
@@ -49,11 +49,11 @@ static void put_refusal(sl__json *j, const plan_view *view)
         i_place++;
     }
     sl__json_object(j);
-    put_cstr(j, "code", sl_err_name(err.code));
-    put_cstr(j, "message", err.msg);
-    put_cstr(j, "place", plan_place_name(view, i_place));
-    put_u64(j, "budget_bytes", view->request->places[i_place].budget_bytes);
-    put_u64(j, "floor_bytes", sl_plan_floor(view->plan, i_place));
+    sl__json_put_cstr(j, "code", sl_err_name(err.code));
+    sl__json_put_cstr(j, "message", err.msg);
+    sl__json_put_cstr(j, "place", plan_place_name(view, i_place));
+    sl__json_put_u64(j, "budget_bytes", view->request->places[i_place].budget_bytes);
+    sl__json_put_u64(j, "floor_bytes", sl_plan_floor(view->plan, i_place));
     sl__json_end(j);
 }
 
@@ -64,11 +64,11 @@ static void put_places(sl__json *j, const plan_view *view)
     for (size_t i = 0; i < view->request->n_places; i++) {
         const sl_plan_place *place = &view->request->places[i];
         sl__json_object(j);
-        put_cstr(j, "name", plan_place_name(view, i));
-        put_u64_or_null(
+        sl__json_put_cstr(j, "name", plan_place_name(view, i));
+        sl__json_put_u64_or_null(
                 j, "budget_bytes", place->budget_bytes != PLAN_NO_LIMIT, place->budget_bytes);
-        put_u64(j, "floor_bytes", sl_plan_floor(view->plan, i));
-        put_bool(j, "fits", !is_short(view, i));
+        sl__json_put_u64(j, "floor_bytes", sl_plan_floor(view->plan, i));
+        sl__json_put_bool(j, "fits", !is_short(view, i));
         put_f64_or_null(
                 j, "link_bytes_per_second", place->link_bytes_per_s > 0, place->link_bytes_per_s);
         sl__json_key(j, "peak_bytes");
@@ -89,12 +89,13 @@ static void put_units(sl__json *j, const plan_view *view)
         const sl_plan_unit *unit = &view->request->units[u];
         bool has_second = unit->i_second != SL_PLAN_NONE;
         sl__json_object(j);
-        put_cstr(j, "name", plan_unit_name(view, u));
-        put_cstr(j, "place", plan_place_name(view, unit->i_place));
-        put_u64(j, "bytes", unit->n_bytes);
-        put_cstr(j, "second_place", has_second ? plan_place_name(view, unit->i_second) : NULL);
-        put_u64_or_null(j, "second_bytes", has_second, unit->second_bytes);
-        put_cstr(j, "placement", placement ? plan_place_name(view, placement[u]) : NULL);
+        sl__json_put_cstr(j, "name", plan_unit_name(view, u));
+        sl__json_put_cstr(j, "place", plan_place_name(view, unit->i_place));
+        sl__json_put_u64(j, "bytes", unit->n_bytes);
+        sl__json_put_cstr(
+                j, "second_place", has_second ? plan_place_name(view, unit->i_second) : NULL);
+        sl__json_put_u64_or_null(j, "second_bytes", has_second, unit->second_bytes);
+        sl__json_put_cstr(j, "placement", placement ? plan_place_name(view, placement[u]) : NULL);
         sl__json_end(j);
     }
     sl__json_end(j);
@@ -102,18 +103,12 @@ static void put_units(sl__json *j, const plan_view *view)
 
 static void put_roles(sl__json *j, const plan_view *view, size_t i_step)
 {
-    static const char *const names[SL_PLAN_ROLE_COUNT] = {
-            [SL_PLAN_ABSENT] = "absent",
-            [SL_PLAN_NEEDED] = "needed",
-            [SL_PLAN_AHEAD] = "ahead",
-            [SL_PLAN_STAYS] = "stays",
-    };
     sl__json_key(j, "units");
     sl__json_object(j);
     for (size_t u = 0; u < view->request->n_units; u++) {
         sl_plan_role role = sl_plan_unit_role(view->plan, i_step, u);
         if (role != SL_PLAN_ABSENT) {
-            put_cstr(j, plan_unit_name(view, u), names[role]);
+            sl__json_put_cstr(j, plan_unit_name(view, u), sl_plan_role_name(role));
         }
     }
     sl__json_end(j);
@@ -130,16 +125,16 @@ static void put_steps(sl__json *j, const plan_view *view)
         double seconds = plan_step_phase(view, i)->seconds;
         double wait_s = plan_step_wait(view, i);
         sl__json_object(j);
-        put_cstr(j, "phase", plan_step_name(view, i));
-        put_f64(j, "seconds", seconds);
-        put_f64(j, "wait_seconds", wait_s);
+        sl__json_put_cstr(j, "phase", plan_step_name(view, i));
+        sl__json_put_f64(j, "seconds", seconds);
+        sl__json_put_f64(j, "wait_seconds", wait_s);
         put_f64_or_null(j, "begin_seconds", fits, begin_s);
         sl__json_key(j, "places");
         sl__json_array(j);
         for (size_t k = 0; k < view->request->n_places; k++) {
             sl__json_object(j);
-            put_cstr(j, "name", plan_place_name(view, k));
-            put_u64(j, "bytes_moved", plan_step_moved(view, i, k));
+            sl__json_put_cstr(j, "name", plan_place_name(view, k));
+            sl__json_put_u64(j, "bytes_moved", plan_step_moved(view, i, k));
             put_bytes(j, sl_plan_peak(view->plan, i, k));
             sl__json_end(j);
         }
@@ -159,14 +154,14 @@ static void put_events(sl__json *j, const plan_view *view)
         const sl_plan_event *e = sl_plan_event_at(view->plan, i);
         bool is_move = e->i_unit != SL_PLAN_NONE;
         sl__json_object(j);
-        put_cstr(j, "kind", sl_plan_event_kind_name(e->kind));
-        put_u64(j, "step", e->i_step);
-        put_cstr(j, "phase", plan_step_name(view, e->i_step));
-        put_cstr(j, "unit", is_move ? plan_unit_name(view, e->i_unit) : NULL);
-        put_cstr(j, "place", is_move ? plan_place_name(view, e->i_place) : NULL);
-        put_u64(j, "bytes", e->n_bytes);
-        put_f64(j, "begin_seconds", e->begin_s);
-        put_f64(j, "end_seconds", e->end_s);
+        sl__json_put_cstr(j, "kind", sl_plan_event_kind_name(e->kind));
+        sl__json_put_u64(j, "step", e->i_step);
+        sl__json_put_cstr(j, "phase", plan_step_name(view, e->i_step));
+        sl__json_put_cstr(j, "unit", is_move ? plan_unit_name(view, e->i_unit) : NULL);
+        sl__json_put_cstr(j, "place", is_move ? plan_place_name(view, e->i_place) : NULL);
+        sl__json_put_u64(j, "bytes", e->n_bytes);
+        sl__json_put_f64(j, "begin_seconds", e->begin_s);
+        sl__json_put_f64(j, "end_seconds", e->end_s);
         sl__json_end(j);
     }
     sl__json_end(j);
@@ -177,7 +172,7 @@ static void put_sources(sl__json *j, const plan_view *view)
     sl__json_key(j, "sources");
     sl__json_object(j);
     for (size_t i = 0; i < view->n_sources; i++) {
-        put_cstr(j, view->sources[i].what, view->sources[i].from);
+        sl__json_put_cstr(j, view->sources[i].what, view->sources[i].from);
     }
     sl__json_end(j);
 }
@@ -190,10 +185,10 @@ static void put_actual(sl__json *j, const plan_view *view, const plan_actual *a)
         return;
     }
     sl__json_object(j);
-    put_cstr(j, "policy", a->policy);
-    put_bool(j, "follows_plan", a->follows);
-    put_u64(j, "dropped_events", a->n_dropped);
-    put_f64(j, "seconds", a->end_s);
+    sl__json_put_cstr(j, "policy", a->policy);
+    sl__json_put_bool(j, "follows_plan", a->follows);
+    sl__json_put_u64(j, "dropped_events", a->n_dropped);
+    sl__json_put_f64(j, "seconds", a->end_s);
     sl__json_key(j, "places");
     sl__json_array(j);
     for (size_t i = 0; i < a->n_places; i++) {
@@ -202,10 +197,10 @@ static void put_actual(sl__json *j, const plan_view *view, const plan_actual *a)
             continue;
         }
         sl__json_object(j);
-        put_cstr(j, "name", plan_place_name(view, i));
-        put_u64_or_null(
+        sl__json_put_cstr(j, "name", plan_place_name(view, i));
+        sl__json_put_u64_or_null(
                 j, "budget_bytes", place->budget_bytes != PLAN_NO_LIMIT, place->budget_bytes);
-        put_f64(j, "peak_seconds", place->peak_s);
+        sl__json_put_f64(j, "peak_seconds", place->peak_s);
         sl__json_key(j, "peak_bytes");
         sl__json_object(j);
         put_bytes(j, place->peak);
@@ -219,17 +214,17 @@ static void put_actual(sl__json *j, const plan_view *view, const plan_actual *a)
 void plan_put_json(const plan_view *view, const plan_actual *actual, sl__json *j)
 {
     sl__json_object(j);
-    put_cstr(j, "model", view->model);
-    put_cstr(j, "policy", sl_policy_name(view->request->policy));
-    put_cstr(j, "prefetch", prefetch_name(view->request->prefetch));
-    put_bool(j, "cyclic", view->request->is_cyclic);
-    put_u64_or_null(j, "frames", view->n_frames > 0, view->n_frames);
-    put_f64(j, "speech_seconds", view->speech_s);
-    put_bool(j, "feasible", sl_plan_is_feasible(view->plan));
+    sl__json_put_cstr(j, "model", view->model);
+    sl__json_put_cstr(j, "policy", sl_policy_name(view->request->policy));
+    sl__json_put_cstr(j, "prefetch", prefetch_name(view->request->prefetch));
+    sl__json_put_bool(j, "cyclic", view->request->is_cyclic);
+    sl__json_put_u64_or_null(j, "frames", view->n_frames > 0, view->n_frames);
+    sl__json_put_f64(j, "speech_seconds", view->speech_s);
+    sl__json_put_bool(j, "feasible", sl_plan_is_feasible(view->plan));
     put_refusal(j, view);
-    put_u64(j, "bytes_moved", sl_plan_bytes_moved(view->plan));
-    put_f64(j, "seconds", sl_plan_seconds(view->plan));
-    put_f64(j, "wait_seconds", plan_wait(view));
+    sl__json_put_u64(j, "bytes_moved", sl_plan_bytes_moved(view->plan));
+    sl__json_put_f64(j, "seconds", sl_plan_seconds(view->plan));
+    sl__json_put_f64(j, "wait_seconds", plan_wait(view));
     put_places(j, view);
     put_units(j, view);
     put_steps(j, view);

@@ -34,3 +34,13 @@ void report_warning(const char *command, const char *fmt, ...)
     va_end(ap);
     fprintf(stderr, "sluice %s: warning: %s\n", command, msg);
 }
+
+int report_json(sl__json *j, sl_error *reterr)
+{
+    const char *text = sl__json_text(j, NULL);
+    if (text) {
+        printf("%s\n", text);
+    }
+    sl__json_done(j);
+    return text ? SL_OK : sl__fail(reterr, SL_ENOMEM, "out of memory while writing JSON");
+}

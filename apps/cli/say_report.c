@@ -1,8 +1,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "base/status.h"
-#include "json_put.h"
 #include "os/os_out_file.h"
 #include "os/os_process.h"
 #include "say.h"
@@ -31,31 +31,31 @@ static double ms_per_frame(const say_report *r, uint64_t ns)
 static void put_report(sl__json *j, const say_report *r)
 {
     const s2_stats *s = &r->stats;
-    put_f64(j, "audio_s", audio_seconds(r));
-    put_f64(j, "wall_s", seconds(r->wall_ns));
-    put_f64(j, "load_s", seconds(r->load_ns));
-    put_f64(j, "voice_s", seconds(r->voice_ns));
-    put_f64(j, "first_audio_s", seconds(r->first_audio_ns));
-    put_f64(j, "synthesis_s", seconds(s->total_ns));
-    put_f64(j, "synthesis_first_audio_s", seconds(s->first_audio_ns));
-    put_f64(j, "rtf", real_time_factor(r));
-    put_f64(j, "prefill_s", seconds(s->prefill_ns));
-    put_f64(j, "slow_ms_per_frame", ms_per_frame(r, s->slow_ns));
-    put_f64(j, "fast_ms_per_frame", ms_per_frame(r, s->fast_ns));
-    put_f64(j, "sample_ms_per_frame", ms_per_frame(r, s->sample_ns));
-    put_f64(j, "codec_ms_per_frame", ms_per_frame(r, s->decode_ns));
-    put_u64(j, "frames", s->n_frames);
-    put_u64(j, "segments", s->n_segments);
-    put_u64(j, "prompt_columns", s->n_prompt_columns);
-    put_cstr(j, "end", s2_end_name(s->end));
-    put_bool(j, "truncated", s->end == S2_END_LIMIT);
-    put_u64(j, "seed", r->seed);
-    put_u64(j, "threads", r->info.n_threads);
-    put_u64(j, "sample_rate", r->info.sample_rate);
-    put_u64(j, "kv_bytes", s->kv_bytes);
-    put_u64(j, "compute_bytes", s->compute_bytes);
-    put_u64(j, "peak_rss_bytes", sl__process_rss().peak_bytes);
-    put_u64(j, "peak_anon_bytes", r->peak_anon_bytes);
+    sl__json_put_f64(j, "audio_s", audio_seconds(r));
+    sl__json_put_f64(j, "wall_s", seconds(r->wall_ns));
+    sl__json_put_f64(j, "load_s", seconds(r->load_ns));
+    sl__json_put_f64(j, "voice_s", seconds(r->voice_ns));
+    sl__json_put_f64(j, "first_audio_s", seconds(r->first_audio_ns));
+    sl__json_put_f64(j, "synthesis_s", seconds(s->total_ns));
+    sl__json_put_f64(j, "synthesis_first_audio_s", seconds(s->first_audio_ns));
+    sl__json_put_f64(j, "rtf", real_time_factor(r));
+    sl__json_put_f64(j, "prefill_s", seconds(s->prefill_ns));
+    sl__json_put_f64(j, "slow_ms_per_frame", ms_per_frame(r, s->slow_ns));
+    sl__json_put_f64(j, "fast_ms_per_frame", ms_per_frame(r, s->fast_ns));
+    sl__json_put_f64(j, "sample_ms_per_frame", ms_per_frame(r, s->sample_ns));
+    sl__json_put_f64(j, "codec_ms_per_frame", ms_per_frame(r, s->decode_ns));
+    sl__json_put_u64(j, "frames", s->n_frames);
+    sl__json_put_u64(j, "segments", s->n_segments);
+    sl__json_put_u64(j, "prompt_columns", s->n_prompt_columns);
+    sl__json_put_cstr(j, "end", s2_end_name(s->end));
+    sl__json_put_bool(j, "truncated", s->end == S2_END_LIMIT);
+    sl__json_put_u64(j, "seed", r->seed);
+    sl__json_put_u64(j, "threads", r->info.n_threads);
+    sl__json_put_u64(j, "sample_rate", r->info.sample_rate);
+    sl__json_put_u64(j, "kv_bytes", s->kv_bytes);
+    sl__json_put_u64(j, "compute_bytes", s->compute_bytes);
+    sl__json_put_u64(j, "peak_rss_bytes", sl__process_rss().peak_bytes);
+    sl__json_put_u64(j, "peak_anon_bytes", r->peak_anon_bytes);
 }
 
 int say_write_stats(const char *path, const say_report *report, sl_error *reterr)

@@ -42,14 +42,10 @@ static void send_error(
     sl__json_object(&json);
     sl__json_key(&json, "error");
     sl__json_object(&json);
-    sl__json_key(&json, "message");
-    sl__json_cstr(&json, message);
-    sl__json_key(&json, "type");
-    sl__json_cstr(&json, type_of(status));
-    sl__json_key(&json, "param");
-    sl__json_cstr(&json, param);
-    sl__json_key(&json, "code");
-    sl__json_cstr(&json, code);
+    sl__json_put_cstr(&json, "message", message);
+    sl__json_put_cstr(&json, "type", type_of(status));
+    sl__json_put_cstr(&json, "param", param);
+    sl__json_put_cstr(&json, "code", code);
     sl__json_end(&json);
     sl__json_end(&json);
     api_send_json(answer, status, &json);
@@ -86,8 +82,7 @@ void api_fail_form(reply *answer, int status, const char *fmt, ...)
     vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
     sl__json_object(&json);
-    sl__json_key(&json, "error");
-    sl__json_cstr(&json, message);
+    sl__json_put_cstr(&json, "error", message);
     sl__json_end(&json);
     api_send_json(answer, status, &json);
 }

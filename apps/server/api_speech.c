@@ -208,14 +208,10 @@ void api_speech(app *a, const http_request *request, reply *answer)
 static void put_model(const app *a, sl__json *json)
 {
     sl__json_object(json);
-    sl__json_key(json, "id");
-    sl__json_cstr(json, a->opts.model_name);
-    sl__json_key(json, "object");
-    sl__json_cstr(json, "model");
-    sl__json_key(json, "created");
-    sl__json_u64(json, 0);
-    sl__json_key(json, "owned_by");
-    sl__json_cstr(json, "sluice");
+    sl__json_put_cstr(json, "id", a->opts.model_name);
+    sl__json_put_cstr(json, "object", "model");
+    sl__json_put_u64(json, "created", 0);
+    sl__json_put_cstr(json, "owned_by", "sluice");
     sl__json_end(json);
 }
 
@@ -224,8 +220,7 @@ void api_models(app *a, const http_request *request, reply *answer)
     sl__json json = {0};
     (void)request;
     sl__json_object(&json);
-    sl__json_key(&json, "object");
-    sl__json_cstr(&json, "list");
+    sl__json_put_cstr(&json, "object", "list");
     sl__json_key(&json, "data");
     sl__json_array(&json);
     put_model(a, &json);

@@ -24,12 +24,9 @@ static void put_queue(app *a, sl__json *json)
 {
     sl__json_key(json, "queue");
     sl__json_object(json);
-    sl__json_key(json, "running");
-    sl__json_u64(json, worker_is_busy(a->worker) ? 1 : 0);
-    sl__json_key(json, "waiting");
-    sl__json_u64(json, atomic_load(job_queue_n_waiting(a->queue)));
-    sl__json_key(json, "limit");
-    sl__json_u64(json, job_queue_most(a->queue));
+    sl__json_put_u64(json, "running", worker_is_busy(a->worker) ? 1 : 0);
+    sl__json_put_u64(json, "waiting", atomic_load(job_queue_n_waiting(a->queue)));
+    sl__json_put_u64(json, "limit", job_queue_most(a->queue));
     sl__json_end(json);
 }
 
@@ -43,14 +40,10 @@ static void put_placement(app *a, sl__json *json)
     for (size_t i = 0; i < status.n_units; i++) {
         const speaker_unit *u = &status.units[i];
         sl__json_object(json);
-        sl__json_key(json, "unit");
-        sl__json_cstr(json, u->name);
-        sl__json_key(json, "state");
-        sl__json_cstr(json, u->state);
-        sl__json_key(json, "wanted");
-        sl__json_cstr(json, u->wanted);
-        sl__json_key(json, "actual");
-        sl__json_cstr(json, *u->actual ? u->actual : NULL);
+        sl__json_put_cstr(json, "unit", u->name);
+        sl__json_put_cstr(json, "state", u->state);
+        sl__json_put_cstr(json, "wanted", u->wanted);
+        sl__json_put_cstr(json, "actual", *u->actual ? u->actual : NULL);
         sl__json_end(json);
     }
     sl__json_end(json);
@@ -59,12 +52,9 @@ static void put_placement(app *a, sl__json *json)
 static void put_engine(app *a, sl__json *json)
 {
     s2_engine_info info = worker_get_info(a->worker);
-    sl__json_key(json, "sample_rate");
-    sl__json_u64(json, info.sample_rate);
-    sl__json_key(json, "frame_samples");
-    sl__json_u64(json, info.frame_samples);
-    sl__json_key(json, "threads");
-    sl__json_u64(json, info.n_threads);
+    sl__json_put_u64(json, "sample_rate", info.sample_rate);
+    sl__json_put_u64(json, "frame_samples", info.frame_samples);
+    sl__json_put_u64(json, "threads", info.n_threads);
 }
 
 void api_health(app *a, const http_request *request, reply *answer)
@@ -73,27 +63,19 @@ void api_health(app *a, const http_request *request, reply *answer)
     sl_error err = {0};
     (void)request;
     sl__json_object(&json);
-    sl__json_key(&json, "status");
-    sl__json_cstr(&json, is_ready(a) ? "ok" : state_of(a));
-    sl__json_key(&json, "live");
-    sl__json_bool(&json, true);
-    sl__json_key(&json, "ready");
-    sl__json_bool(&json, is_ready(a));
-    sl__json_key(&json, "model");
-    sl__json_cstr(&json, a->opts.model_name);
-    sl__json_key(&json, "version");
-    sl__json_cstr(&json, a->opts.version);
-    sl__json_key(&json, "uptime_seconds");
-    sl__json_u64(&json, (sl__now_ns() - a->begin_ns) / 1000000000u);
-    sl__json_key(&json, "sleep_level");
-    sl__json_u64(&json, worker_sleep_level(a->worker));
+    sl__json_put_cstr(&json, "status", is_ready(a) ? "ok" : state_of(a));
+    sl__json_put_bool(&json, "live", true);
+    sl__json_put_bool(&json, "ready", is_ready(a));
+    sl__json_put_cstr(&json, "model", a->opts.model_name);
+    sl__json_put_cstr(&json, "version", a->opts.version);
+    sl__json_put_u64(&json, "uptime_seconds", (sl__now_ns() - a->begin_ns) / 1000000000u);
+    sl__json_put_u64(&json, "sleep_level", worker_sleep_level(a->worker));
     put_queue(a, &json);
     put_engine(a, &json);
     put_placement(a, &json);
     if (worker_get_state(a->worker) == WORKER_FAILED) {
         worker_get_error(a->worker, &err);
-        sl__json_key(&json, "error");
-        sl__json_cstr(&json, err.msg);
+        sl__json_put_cstr(&json, "error", err.msg);
     }
     sl__json_end(&json);
     if (!is_ready(a)) {
@@ -163,15 +145,11 @@ void api_metrics(app *a, const http_request *request, reply *answer)
 static void write_residency(app *a, sl__json *json)
 {
     sl__json_object(json);
-    sl__json_key(json, "status");
-    sl__json_cstr(json, is_ready(a) ? "ok" : state_of(a));
-    sl__json_key(json, "sleep_level");
-    sl__json_u64(json, worker_sleep_level(a->worker));
+    sl__json_put_cstr(json, "status", is_ready(a) ? "ok" : state_of(a));
+    sl__json_put_u64(json, "sleep_level", worker_sleep_level(a->worker));
     put_queue(a, json);
-    sl__json_key(json, "activity");
-    sl__json_cstr(json, worker_activity(a->worker));
-    sl__json_key(json, "frames_total");
-    sl__json_u64(json, atomic_load(&a->metrics.n_frames));
+    sl__json_put_cstr(json, "activity", worker_activity(a->worker));
+    sl__json_put_u64(json, "frames_total", atomic_load(&a->metrics.n_frames));
     (void)worker_describe(a->worker, json);
     sl__json_end(json);
 }

@@ -86,18 +86,14 @@ void api_voices_list(app *a, const http_request *request, reply *answer)
         return;
     }
     sl__json_object(&json);
-    sl__json_key(&json, "object");
-    sl__json_cstr(&json, "list");
+    sl__json_put_cstr(&json, "object", "list");
     sl__json_key(&json, "data");
     sl__json_array(&json);
     for (size_t i = 0; i < n; i++) {
         sl__json_object(&json);
-        sl__json_key(&json, "id");
-        sl__json_cstr(&json, names[i]);
-        sl__json_key(&json, "object");
-        sl__json_cstr(&json, "voice");
-        sl__json_key(&json, "name");
-        sl__json_cstr(&json, names[i]);
+        sl__json_put_cstr(&json, "id", names[i]);
+        sl__json_put_cstr(&json, "object", "voice");
+        sl__json_put_cstr(&json, "name", names[i]);
         sl__json_end(&json);
     }
     sl__json_end(&json);
@@ -314,12 +310,9 @@ void api_voices_remove(app *a, const http_request *request, reply *answer)
         return;
     }
     sl__json_object(&json);
-    sl__json_key(&json, "id");
-    sl__json_cstr(&json, name);
-    sl__json_key(&json, "object");
-    sl__json_cstr(&json, "voice");
-    sl__json_key(&json, "deleted");
-    sl__json_bool(&json, true);
+    sl__json_put_cstr(&json, "id", name);
+    sl__json_put_cstr(&json, "object", "voice");
+    sl__json_put_bool(&json, "deleted", true);
     sl__json_end(&json);
     api_send_json(answer, 200, &json);
 }

@@ -1,28 +1,5 @@
 #include "residency_json.h"
 
-static void put_u64(sl__json *json, const char *key, uint64_t value)
-{
-    sl__json_key(json, key);
-    sl__json_u64(json, value);
-}
-
-/* A budget that nobody set is null. */
-static void put_budget(sl__json *json, const char *key, uint64_t value)
-{
-    sl__json_key(json, key);
-    if (value == UINT64_MAX) {
-        sl__json_null(json);
-    } else {
-        sl__json_u64(json, value);
-    }
-}
-
-static void put_cstr(sl__json *json, const char *key, const char *value)
-{
-    sl__json_key(json, key);
-    sl__json_cstr(json, value);
-}
-
 static const char *name_of(const s2_placement *placement, size_t i_place)
 {
     return i_place < s2_placement_n_places(placement) ? s2_placement_place(placement, i_place)->name
@@ -35,25 +12,26 @@ static void put_kinds(
     sl__json_key(json, key);
     sl__json_object(json);
     for (int kind = 0; kind < SL_MEM_KIND_COUNT; kind++) {
-        put_u64(json, sl_mem_kind_name((sl_mem_kind)kind), kinds[kind]);
+        sl__json_put_u64(json, sl_mem_kind_name((sl_mem_kind)kind), kinds[kind]);
     }
-    put_u64(json, "total", total);
+    sl__json_put_u64(json, "total", total);
     sl__json_end(json);
 }
 
 static void put_unit(sl__json *json, const sl_unit_status *u, const s2_placement *placement)
 {
     sl__json_object(json);
-    put_cstr(json, "name", u->name);
-    put_cstr(json, "state", sl_unit_state_name(u->state));
-    put_cstr(json, "wanted", name_of(placement, u->wanted_place));
-    put_cstr(json, "actual", name_of(placement, u->actual_place));
-    put_u64(json, "bytes", u->n_bytes);
-    put_u64(json, "leases", u->n_leases);
-    put_u64(json, "loads", u->n_loads);
-    put_u64(json, "slices", u->n_slices);
-    put_u64(json, "arrived", u->n_arrived);
-    put_cstr(json, "error", u->last_error.code < 0 ? sl_err_text(u->last_error.code) : NULL);
+    sl__json_put_cstr(json, "name", u->name);
+    sl__json_put_cstr(json, "state", sl_unit_state_name(u->state));
+    sl__json_put_cstr(json, "wanted", name_of(placement, u->wanted_place));
+    sl__json_put_cstr(json, "actual", name_of(placement, u->actual_place));
+    sl__json_put_u64(json, "bytes", u->n_bytes);
+    sl__json_put_u64(json, "leases", u->n_leases);
+    sl__json_put_u64(json, "loads", u->n_loads);
+    sl__json_put_u64(json, "slices", u->n_slices);
+    sl__json_put_u64(json, "arrived", u->n_arrived);
+    sl__json_put_cstr(
+            json, "error", u->last_error.code < 0 ? sl_err_text(u->last_error.code) : NULL);
     sl__json_end(json);
 }
 
@@ -63,14 +41,15 @@ static void put_place(
     const s2_place *place = s2_placement_place(placement, i_place);
     sl_place_status p = {0};
     sl__json_object(json);
-    put_cstr(json, "name", place->name);
-    put_budget(json, "budget_bytes", place->budget_bytes);
-    put_cstr(json, "budget_source", place->budget_source);
+    sl__json_put_cstr(json, "name", place->name);
+    sl__json_put_u64_or_null(
+            json, "budget_bytes", place->budget_bytes != UINT64_MAX, place->budget_bytes);
+    sl__json_put_cstr(json, "budget_source", place->budget_source);
     if (sl_residency_place_status(residency, i_place, &p, NULL) == 0) {
         put_kinds(json, "used", p.used, p.used_total);
         put_kinds(json, "peak", p.peak, p.peak_total);
-        put_u64(json, "lost_bytes", p.lost_bytes);
-        put_u64(json, "device_bytes", p.device_bytes);
+        sl__json_put_u64(json, "lost_bytes", p.lost_bytes);
+        sl__json_put_u64(json, "device_bytes", p.device_bytes);
     }
     sl__json_end(json);
 }
@@ -94,29 +73,18 @@ void residency_put_json(
     sl__json_end(json);
 }
 
-static const char *role_name(sl_plan_role role)
-{
-    static const char *const names[SL_PLAN_ROLE_COUNT] = {
-            [SL_PLAN_ABSENT] = "absent",
-            [SL_PLAN_NEEDED] = "needed",
-            [SL_PLAN_AHEAD] = "ahead",
-            [SL_PLAN_STAYS] = "stays",
-    };
-    return names[role];
-}
-
 static void put_step(
         sl__json *json, const sl_plan_request *request, const sl_plan *plan, size_t i_step)
 {
     size_t i_phase = request->run ? request->run[i_step] : i_step;
     sl__json_object(json);
-    put_cstr(json, "phase", request->phases[i_phase].name);
+    sl__json_put_cstr(json, "phase", request->phases[i_phase].name);
     sl__json_key(json, "units");
     sl__json_object(json);
     for (size_t i = 0; i < request->n_units; i++) {
         sl_plan_role role = sl_plan_unit_role(plan, i_step, i);
         if (role != SL_PLAN_ABSENT) {
-            put_cstr(json, request->units[i].name, role_name(role));
+            sl__json_put_cstr(json, request->units[i].name, sl_plan_role_name(role));
         }
     }
     sl__json_end(json);
@@ -125,7 +93,7 @@ static void put_step(
     for (size_t i = 0; i < request->n_places; i++) {
         sl_plan_bytes peak = sl_plan_peak(plan, i_step, i);
         sl__json_object(json);
-        put_cstr(json, "name", request->places[i].name);
+        sl__json_put_cstr(json, "name", request->places[i].name);
         put_kinds(json, "peak", peak.kind, peak.total);
         sl__json_end(json);
     }
@@ -140,9 +108,9 @@ static void put_plan_units(sl__json *json, const sl_plan_request *request)
     for (size_t i = 0; i < request->n_units; i++) {
         const sl_plan_unit *u = &request->units[i];
         sl__json_object(json);
-        put_cstr(json, "name", u->name);
-        put_cstr(json, "place", request->places[u->i_place].name);
-        put_u64(json, "bytes", u->n_bytes);
+        sl__json_put_cstr(json, "name", u->name);
+        sl__json_put_cstr(json, "place", request->places[u->i_place].name);
+        sl__json_put_u64(json, "bytes", u->n_bytes);
         sl__json_end(json);
     }
     sl__json_end(json);
@@ -153,19 +121,19 @@ void residency_put_plan(sl__json *json, const s2_plan *plan)
     const sl_plan_request *request = s2_plan_request(plan);
     const sl_plan *solved = s2_plan_solved(plan);
     sl__json_object(json);
-    put_cstr(json, "policy", sl_policy_name(request->policy));
-    sl__json_key(json, "feasible");
-    sl__json_bool(json, sl_plan_is_feasible(solved));
-    put_u64(json, "prompt_columns", s2_plan_n_prompt(plan));
-    put_u64(json, "frames", s2_plan_n_frames(plan));
+    sl__json_put_cstr(json, "policy", sl_policy_name(request->policy));
+    sl__json_put_bool(json, "feasible", sl_plan_is_feasible(solved));
+    sl__json_put_u64(json, "prompt_columns", s2_plan_n_prompt(plan));
+    sl__json_put_u64(json, "frames", s2_plan_n_frames(plan));
     put_plan_units(json, request);
     sl__json_key(json, "places");
     sl__json_array(json);
     for (size_t i = 0; i < request->n_places; i++) {
         sl_plan_bytes peak = sl_plan_peak_of_run(solved, i);
         sl__json_object(json);
-        put_cstr(json, "name", request->places[i].name);
-        put_budget(json, "budget_bytes", request->places[i].budget_bytes);
+        sl__json_put_cstr(json, "name", request->places[i].name);
+        sl__json_put_u64_or_null(json, "budget_bytes",
+                request->places[i].budget_bytes != UINT64_MAX, request->places[i].budget_bytes);
         put_kinds(json, "peak", peak.kind, peak.total);
         sl__json_end(json);
     }

@@ -328,14 +328,11 @@ static void fail_late(run *t, const sl_error *err)
         size_t n = 0;
         api_hide_folders(t->context->opts, &shown);
         sl__json_object(&json);
-        sl__json_key(&json, "type");
-        sl__json_cstr(&json, "error");
+        sl__json_put_cstr(&json, "type", "error");
         sl__json_key(&json, "error");
         sl__json_object(&json);
-        sl__json_key(&json, "message");
-        sl__json_cstr(&json, shown.msg);
-        sl__json_key(&json, "type");
-        sl__json_cstr(&json, "server_error");
+        sl__json_put_cstr(&json, "message", shown.msg);
+        sl__json_put_cstr(&json, "type", "server_error");
         sl__json_end(&json);
         sl__json_end(&json);
         const char *text = sl__json_text(&json, &n);
@@ -441,16 +438,12 @@ static void send_voice(const speech_context *context, const job *j, const s2_voi
     s2_engine_info info = engine->ops->info(engine->ud);
     sl__json json = {0};
     sl__json_object(&json);
-    sl__json_key(&json, "id");
-    sl__json_cstr(&json, j->voice.name);
-    sl__json_key(&json, "object");
-    sl__json_cstr(&json, "voice");
-    sl__json_key(&json, "name");
-    sl__json_cstr(&json, j->voice.name);
-    sl__json_key(&json, "frames");
-    sl__json_u64(&json, voice->n_frames);
-    sl__json_key(&json, "seconds");
-    sl__json_f64(&json, (double)voice->n_frames * info.frame_samples / info.sample_rate);
+    sl__json_put_cstr(&json, "id", j->voice.name);
+    sl__json_put_cstr(&json, "object", "voice");
+    sl__json_put_cstr(&json, "name", j->voice.name);
+    sl__json_put_u64(&json, "frames", voice->n_frames);
+    sl__json_put_f64(
+            &json, "seconds", (double)voice->n_frames * info.frame_samples / info.sample_rate);
     sl__json_end(&json);
     api_send_json(j->answer, 201, &json);
 }

@@ -93,8 +93,7 @@ static void run_sleep(worker *w, job *j)
     }
     sl__json json = {0};
     sl__json_object(&json);
-    sl__json_key(&json, "sleep_level");
-    sl__json_u64(&json, j->level);
+    sl__json_put_u64(&json, "sleep_level", j->level);
     sl__json_end(&json);
     api_send_json(j->answer, 200, &json);
 }

@@ -191,8 +191,9 @@ SL_API const sl_plan_event *sl_plan_event_at(const sl_plan *plan, size_t i_event
 SL_API uint64_t sl_plan_bytes_moved(const sl_plan *plan); /* sum of the loads */
 SL_API double sl_plan_seconds(const sl_plan *plan);       /* of the whole run */
 
-SL_API const char *sl_mem_kind_name(sl_mem_kind kind); /* "weights", "kv", ...; static */
-SL_API const char *sl_policy_name(sl_policy policy);   /* "keep", ...; static */
+SL_API const char *sl_mem_kind_name(sl_mem_kind kind);   /* "weights", "kv", ...; static */
+SL_API const char *sl_policy_name(sl_policy policy);     /* "keep", ...; static */
+SL_API const char *sl_plan_role_name(sl_plan_role role); /* "absent", ...; static */
 SL_API const char *sl_plan_event_kind_name(sl_plan_event_kind kind);
 
 #ifdef __cplusplus

@@ -228,6 +228,46 @@ void sl__json_null(sl__json *j)
     }
 }
 
+void sl__json_put_str(sl__json *j, const char *key, const char *s, size_t n)
+{
+    sl__json_key(j, key);
+    sl__json_str(j, s, n);
+}
+
+void sl__json_put_cstr(sl__json *j, const char *key, const char *s)
+{
+    sl__json_key(j, key);
+    sl__json_cstr(j, s);
+}
+
+void sl__json_put_u64(sl__json *j, const char *key, uint64_t v)
+{
+    sl__json_key(j, key);
+    sl__json_u64(j, v);
+}
+
+void sl__json_put_u64_or_null(sl__json *j, const char *key, bool has, uint64_t v)
+{
+    sl__json_key(j, key);
+    if (has) {
+        sl__json_u64(j, v);
+    } else {
+        sl__json_null(j);
+    }
+}
+
+void sl__json_put_f64(sl__json *j, const char *key, double v)
+{
+    sl__json_key(j, key);
+    sl__json_f64(j, v);
+}
+
+void sl__json_put_bool(sl__json *j, const char *key, bool v)
+{
+    sl__json_key(j, key);
+    sl__json_bool(j, v);
+}
+
 const char *sl__json_text(sl__json *j, size_t *ret_n)
 {
     put(j, "", 0); /* a buffer also for no text at all */

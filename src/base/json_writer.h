@@ -43,6 +43,14 @@ void sl__json_f64(sl__json *j, double v); /* shortest text that reads back equal
 void sl__json_bool(sl__json *j, bool v);
 void sl__json_null(sl__json *j);
 
+/* A key and its value in one call. */
+void sl__json_put_str(sl__json *j, const char *key, const char *s, size_t n);
+void sl__json_put_cstr(sl__json *j, const char *key, const char *s);
+void sl__json_put_u64(sl__json *j, const char *key, uint64_t v);
+void sl__json_put_u64_or_null(sl__json *j, const char *key, bool has, uint64_t v);
+void sl__json_put_f64(sl__json *j, const char *key, double v);
+void sl__json_put_bool(sl__json *j, const char *key, bool v);
+
 /* The text so far with a NUL behind it, valid until the next call; NULL if memory ran out. */
 const char *sl__json_text(sl__json *j, size_t *ret_n);
 

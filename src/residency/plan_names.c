@@ -23,6 +23,17 @@ const char *sl_policy_name(sl_policy policy)
     return (unsigned)policy < SL_POLICY_COUNT ? names[policy] : "unknown";
 }
 
+const char *sl_plan_role_name(sl_plan_role role)
+{
+    static const char *const names[SL_PLAN_ROLE_COUNT] = {
+            [SL_PLAN_ABSENT] = "absent",
+            [SL_PLAN_NEEDED] = "needed",
+            [SL_PLAN_AHEAD] = "ahead",
+            [SL_PLAN_STAYS] = "stays",
+    };
+    return (unsigned)role < SL_PLAN_ROLE_COUNT ? names[role] : "unknown";
+}
+
 const char *sl_plan_event_kind_name(sl_plan_event_kind kind)
 {
     static const char *const names[SL_PLAN_EVENT_KIND_COUNT] = {

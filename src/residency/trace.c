@@ -115,14 +115,10 @@ static size_t track_of(const sl__trace_event *e)
 static void begin_record(sl__json *j, const char *name, const char *ph, size_t track)
 {
     sl__json_object(j);
-    sl__json_key(j, "name");
-    sl__json_cstr(j, name);
-    sl__json_key(j, "ph");
-    sl__json_cstr(j, ph);
-    sl__json_key(j, "pid");
-    sl__json_u64(j, 1);
-    sl__json_key(j, "tid");
-    sl__json_u64(j, track);
+    sl__json_put_cstr(j, "name", name);
+    sl__json_put_cstr(j, "ph", ph);
+    sl__json_put_u64(j, "pid", 1);
+    sl__json_put_u64(j, "tid", track);
 }
 
 static void name_track(sl__json *j, size_t track, const char *name)
@@ -130,8 +126,7 @@ static void name_track(sl__json *j, size_t track, const char *name)
     begin_record(j, "thread_name", "M", track);
     sl__json_key(j, "args");
     sl__json_object(j);
-    sl__json_key(j, "name");
-    sl__json_cstr(j, name);
+    sl__json_put_cstr(j, "name", name);
     sl__json_end(j);
     sl__json_end(j);
 }
@@ -146,10 +141,8 @@ static void write_kinds(sl__json *j, const uint64_t *kinds)
 
 static void write_start(sl__json *j, const sl__trace_event *e, uint64_t origin_ns)
 {
-    sl__json_key(j, "cat");
-    sl__json_cstr(j, sl__trace_kind_name(e->kind));
-    sl__json_key(j, "ts");
-    sl__json_f64(j, (double)(e->begin_ns - origin_ns) / 1000.0);
+    sl__json_put_cstr(j, "cat", sl__trace_kind_name(e->kind));
+    sl__json_put_f64(j, "ts", (double)(e->begin_ns - origin_ns) / 1000.0);
 }
 
 /* A counter: the viewer draws the kinds stacked. */
@@ -171,17 +164,14 @@ static void write_event(sl__json *j, const sl__trace_event *e, uint64_t origin_n
     begin_record(j, e->name, is_instant ? "i" : "X", track_of(e));
     write_start(j, e, origin_ns);
     if (is_instant) {
-        sl__json_key(j, "s");
-        sl__json_cstr(j, "t");
+        sl__json_put_cstr(j, "s", "t");
     } else {
-        sl__json_key(j, "dur");
-        sl__json_f64(j, (double)(e->end_ns - e->begin_ns) / 1000.0);
+        sl__json_put_f64(j, "dur", (double)(e->end_ns - e->begin_ns) / 1000.0);
     }
     if (e->n_bytes > 0) {
         sl__json_key(j, "args");
         sl__json_object(j);
-        sl__json_key(j, "bytes");
-        sl__json_u64(j, e->n_bytes);
+        sl__json_put_u64(j, "bytes", e->n_bytes);
         sl__json_end(j);
     }
     sl__json_end(j);
@@ -190,21 +180,14 @@ static void write_event(sl__json *j, const sl__trace_event *e, uint64_t origin_n
 static void write_place(sl__json *j, const sl__account *a, size_t track)
 {
     sl__json_object(j);
-    sl__json_key(j, "name");
-    sl__json_cstr(j, a->name);
-    sl__json_key(j, "tid");
-    sl__json_u64(j, track);
-    sl__json_key(j, "budget_bytes");
-    if (a->budget_bytes != UINT64_MAX) {
-        sl__json_u64(j, a->budget_bytes);
-    } else {
-        sl__json_null(j); /* no limit; and readers of JSON have signed numbers */
-    }
+    sl__json_put_cstr(j, "name", a->name);
+    sl__json_put_u64(j, "tid", track);
+    /* No limit is null; and readers of JSON have signed numbers. */
+    sl__json_put_u64_or_null(j, "budget_bytes", a->budget_bytes != UINT64_MAX, a->budget_bytes);
     sl__json_key(j, "peak_bytes");
     sl__json_object(j);
     write_kinds(j, a->peak);
-    sl__json_key(j, "total");
-    sl__json_u64(j, a->peak_total);
+    sl__json_put_u64(j, "total", a->peak_total);
     sl__json_end(j);
     sl__json_end(j);
 }
@@ -214,14 +197,10 @@ static void write_other_data(
 {
     sl__json_key(j, "otherData");
     sl__json_object(j);
-    sl__json_key(j, "format");
-    sl__json_cstr(j, "sluice-trace");
-    sl__json_key(j, "version");
-    sl__json_u64(j, 1);
-    sl__json_key(j, "policy");
-    sl__json_cstr(j, sl_policy_name(policy));
-    sl__json_key(j, "dropped_events");
-    sl__json_u64(j, trace->n_seen - sl__trace_n(trace));
+    sl__json_put_cstr(j, "format", "sluice-trace");
+    sl__json_put_u64(j, "version", 1);
+    sl__json_put_cstr(j, "policy", sl_policy_name(policy));
+    sl__json_put_u64(j, "dropped_events", trace->n_seen - sl__trace_n(trace));
     sl__json_key(j, "places");
     sl__json_array(j);
     for (size_t i = 0; i < ledger->n_places; i++) {

@@ -54,6 +54,24 @@ static void test_every_kind_of_value(void **state)
             "\"text\":\"x\",\"none\":null}");
 }
 
+static void test_keys_with_their_values(void **state)
+{
+    sl__json j = {0};
+    (void)state;
+    sl__json_object(&j);
+    sl__json_put_str(&j, "str", "xyz", 2);
+    sl__json_put_cstr(&j, "cstr", "z");
+    sl__json_put_cstr(&j, "none", NULL);
+    sl__json_put_u64(&j, "u64", 7);
+    sl__json_put_u64_or_null(&j, "has", true, 8);
+    sl__json_put_u64_or_null(&j, "has not", false, 9);
+    sl__json_put_f64(&j, "f64", 0.5);
+    sl__json_put_bool(&j, "bool", true);
+    sl__json_end(&j);
+    expect_text(&j, "{\"str\":\"xy\",\"cstr\":\"z\",\"none\":null,\"u64\":7,\"has\":8,"
+                    "\"has not\":null,\"f64\":0.5,\"bool\":true}");
+}
+
 static void test_nothing_and_single_values(void **state)
 {
     sl__json j = {0};
@@ -188,6 +206,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_every_kind_of_value),
+            cmocka_unit_test(test_keys_with_their_values),
             cmocka_unit_test(test_nothing_and_single_values),
             cmocka_unit_test(test_strings_are_escaped),
             cmocka_unit_test(test_numbers_read_back_equal),

@@ -26,6 +26,10 @@ static void test_every_value_has_a_name_and_no_other(void **state)
         bool is_unknown = strcmp(sl_policy_name((sl_policy)i), "unknown") == 0;
         assert_int_equal(is_unknown, i == SL_POLICY_COUNT);
     }
+    for (int i = 0; i <= SL_PLAN_ROLE_COUNT; i++) {
+        bool is_unknown = strcmp(sl_plan_role_name((sl_plan_role)i), "unknown") == 0;
+        assert_int_equal(is_unknown, i == SL_PLAN_ROLE_COUNT);
+    }
     for (int i = 0; i <= SL_PLAN_EVENT_KIND_COUNT; i++) {
         const char *name = sl_plan_event_kind_name((sl_plan_event_kind)i);
         assert_int_equal(strcmp(name, "unknown") == 0, i == SL_PLAN_EVENT_KIND_COUNT);
