@@ -181,6 +181,12 @@ sl_place_status rig_place_status(s2_engine *e, size_t i_place)
     return status;
 }
 
+void rig_settle(s2_engine *e)
+{
+    sl_error err = {0};
+    assert_ok(sl_residency_settle(s2_engine_residency(e), NULL, &err), &err);
+}
+
 rig_moves rig_count_moves(s2_engine *e)
 {
     rig_moves moves = {0};

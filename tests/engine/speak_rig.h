@@ -65,6 +65,9 @@ size_t rig_unit(s2_engine *e, const char *name);
 sl_unit_status rig_unit_status(s2_engine *e, const char *name);
 sl_place_status rig_place_status(s2_engine *e, size_t i_place);
 
+/* Waits until nothing is under way: a request may end when all has arrived and the mover has not said so yet. */
+void rig_settle(s2_engine *e);
+
 /* Loads and evictions of all units that are moved. */
 typedef struct rig_moves {
     uint64_t n_loads;

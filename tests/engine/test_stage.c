@@ -240,6 +240,7 @@ static void test_keep_moves_nothing_again(void **state)
         s2_place_opts place = device_place(SL_POLICY_KEEP, (s2_decode_when)decode, 0);
         s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
         speak_as_on_cpu(e, "keep");
+        rig_settle(e);
         rig_moves first = rig_count_moves(e);
         sl_place_status held = rig_place_status(e, 1);
         assert_int_equal(first.n_loads, 4);
@@ -289,6 +290,7 @@ static void test_sleep_gives_back_and_waking_sounds_the_same(void **state)
         for (unsigned level = 1; level <= 3; level++) {
             assert_ok(s2_engine_sleep(e, level, &err), &err);
             speak_as_on_cpu(e, "before sleep");
+            rig_settle(e);
             rig_moves awake = rig_count_moves(e);
             assert_ok(s2_engine_sleep(e, level, &err), &err);
             sl_place_status asleep = rig_place_status(e, 1);
