@@ -47,6 +47,13 @@ function watchSound() {
         }
         return result;
     };
+    // Every state of the speech since it was asked for: some last less long than a look at the page takes.
+    window.speechStates = [];
+    document.addEventListener('DOMContentLoaded', () => {
+        new MutationObserver((changes) => {
+            window.speechStates.push(...changes.map((change) => change.oldValue), document.body.dataset.speech);
+        }).observe(document.body, { attributeFilter: ['data-speech'], attributeOldValue: true });
+    });
 }
 
 async function withPage(of, options, act) {
@@ -77,9 +84,16 @@ async function withPage(of, options, act) {
 
 const isReady = (page) => page.waitForSelector('#server-state[data-state="ok"]');
 const isSpeech = (page, state) => page.waitForFunction((s) => document.body.dataset.speech === s, state);
+const hasEnded = (page, state, options) => page.waitForFunction((s) => document.body.dataset.speech === 'idle' &&
+    window.speechStates.includes(s), state, options);
 const textOf = (page, selector) => page.locator(selector).innerText();
 const hasText = (page, selector, text) =>
     page.waitForFunction(([s, t]) => document.querySelector(s).textContent.includes(t), [selector, text]);
+
+async function clickAnew(page, button) {
+    await page.evaluate(() => window.speechStates = []);
+    await page.click(button);
+}
 
 async function say(page, text, seed) {
     await page.fill('#input', text);
@@ -87,7 +101,7 @@ async function say(page, text, seed) {
         await page.locator('#more').evaluate((more) => more.open = true);
         await page.fill('#seed', String(seed));
     }
-    await page.click('#speak');
+    await clickAnew(page, '#speak');
 }
 
 async function downloadOf(page) {
@@ -133,8 +147,7 @@ async function speaksWhileItIsMade() {
     await withPage(server, {}, async (page) => {
         await isReady(page);
         await say(page, SHORT, 11);
-        await isSpeech(page, 'making');
-        await isSpeech(page, 'idle');
+        await hasEnded(page, 'making');
         const { started, endOfAnswer } = await page.evaluate(() => window.sound);
         assert.ok(started[0].at < endOfAnswer, 'sound is scheduled before the answer ends');
         assert.equal(2 * started.reduce((n, s) => n + s.samples, 0), expected.length, 'each sample once');
@@ -148,9 +161,8 @@ async function speaksWhileItIsMade() {
         assert.ok(bytes.subarray(44).equals(expected), 'the file is what other clients get');
         assert.match(await textOf(page, '#speak-figures'), /seed 11/);
         assert.equal(await textOf(page, '#speak-status'), 'Done.');
-        await page.click('#again');
-        await isSpeech(page, 'playing');
-        await isSpeech(page, 'idle');
+        await clickAnew(page, '#again');
+        await hasEnded(page, 'playing');
     });
 }
 
@@ -175,7 +187,7 @@ async function showsWeightsAndMemory() {
     await withPage(server, {}, async (page) => {
         await isReady(page);
         await hasText(page, '#model-name', 'demo-voice');
-        await say(page, SHORT, 3);
+        await say(page, LONG, 3);
         await page.waitForSelector('#units-body .chip[data-state="resident"]');
         await page.waitForSelector('#units-head .now');
         await hasText(page, '#figure-activity', 'Speaking');
@@ -224,8 +236,7 @@ async function makesUsesAndDeletesVoices() {
 
 async function usesTheVoice(page) {
     await say(page, SHORT, 4);
-    await isSpeech(page, 'making');
-    await isSpeech(page, 'idle');
+    await hasEnded(page, 'making');
     const { bytes } = await downloadOf(page);
     assert.ok(bytes.subarray(44).equals(await pcmOf(server, { input: SHORT, seed: 4, voice: 'reader' })));
 }
@@ -284,9 +295,12 @@ async function asksForTheKey() {
 
 async function saysThatTheQueueIsFull(page) {
     const abort = new AbortController();
-    const others = [1, 2].map(() => locked.ask('/v1/audio/speech', { method: 'POST', signal: abort.signal,
+    const other = () => locked.ask('/v1/audio/speech', { method: 'POST', signal: abort.signal,
         headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ input: LONG.repeat(20), response_format: 'pcm' }) })
-        .catch(() => {}));
+        .catch(() => {});
+    const others = [other()];
+    await hasText(page, '#figure-activity', 'Speaking'); /* the place in the queue is free again */
+    others.push(other());
     await hasText(page, '#figure-queue', '1 of 1');
     await say(page, SHORT);
     await hasText(page, '#speak-problem', 'Try again in');
@@ -316,8 +330,7 @@ async function survivesTheServer() {
         await isReady(page);
         assert.equal(await page.locator('#feed-notice').isVisible(), false);
         await say(page, SHORT, 11);
-        await isSpeech(page, 'making');
-        await isSpeech(page, 'idle');
+        await hasEnded(page, 'making');
         assert.equal(await textOf(page, '#speak-problem'), '');
     });
 }
@@ -337,8 +350,7 @@ async function goesOnWhileHidden() {
         }, state);
         await setVisibility('hidden');
         await say(page, SHORT, 11);
-        await page.waitForFunction(() => document.body.dataset.speech === 'making', null, { polling: 20 });
-        await page.waitForFunction(() => document.body.dataset.speech === 'idle', null, { polling: 50 });
+        await hasEnded(page, 'making', { polling: 20 });
         assert.equal(await textOf(page, '#figure-activity'), 'Nothing', 'no news while hidden');
         const before = await textOf(page, '#figure-frames');
         await setVisibility('visible');
