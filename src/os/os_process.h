@@ -18,4 +18,7 @@ unsigned sl__n_cpus(void);
 
 size_t sl__page_bytes(void);
 
+/* Asks for large pages behind memory of this process's own, which is not touched yet; where there are none nothing changes. */
+void sl__advise_large_pages(void *data, size_t n_bytes);
+
 #endif

@@ -1,8 +1,13 @@
 #define _GNU_SOURCE /* sched_setaffinity */
 
+#include <inttypes.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "process_state.h"
 #include "test_support.h"
@@ -62,12 +67,51 @@ static void test_pages(void **state)
     assert_true(n >= 4096 && (n & (n - 1)) == 0);
 }
 
+/* Whether the kernel was asked for large pages behind exactly this memory: a mapping with the flag hg. */
+static bool has_advice(const unsigned char *begin, const unsigned char *end)
+{
+    char line[512];
+    char range[64];
+    bool is_here = false;
+    bool has_flag = false;
+    FILE *f = fopen("/proc/self/smaps", "re");
+    assert_non_null(f);
+    snprintf(range, sizeof range, "%" PRIxPTR "-%" PRIxPTR " ", (uintptr_t)begin, (uintptr_t)end);
+    while (fgets(line, sizeof line, f)) {
+        is_here = is_here || strncmp(line, range, strlen(range)) == 0;
+        if (is_here && strncmp(line, "VmFlags:", 8) == 0) {
+            has_flag = strstr(line, " hg") != NULL;
+            break;
+        }
+    }
+    fclose(f);
+    return has_flag;
+}
+
+static void test_large_pages_are_asked_for_inside_the_memory_alone(void **state)
+{
+    (void)state;
+    const size_t n = 8u << 20;
+    size_t page = sl__page_bytes();
+    unsigned char *data = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(data != MAP_FAILED);
+    sl__advise_large_pages(data + 1, page); /* no whole page in it */
+    assert_false(has_advice(data, data + page));
+    sl__advise_large_pages(data + page + 1, n - 3 * page);
+    bool can = access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) == 0;
+    assert_int_equal(has_advice(data + 2 * page, data + n - 2 * page), can);
+    memset(data, 0x5a, n);
+    assert_int_equal(data[n / 2], 0x5a);
+    munmap(data, n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_private_memory_grows_with_touched_heap),
             cmocka_unit_test(test_processors_follow_the_affinity),
             cmocka_unit_test(test_pages),
+            cmocka_unit_test(test_large_pages_are_asked_for_inside_the_memory_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -82,4 +83,14 @@ size_t sl__page_bytes(void)
 {
     long n = sysconf(_SC_PAGESIZE);
     return n > 0 ? (size_t)n : 4096;
+}
+
+void sl__advise_large_pages(void *data, size_t n_bytes)
+{
+    uintptr_t page = sl__page_bytes();
+    uintptr_t begin = ((uintptr_t)data + page - 1) & ~(page - 1);
+    uintptr_t end = ((uintptr_t)data + n_bytes) & ~(page - 1);
+    if (begin < end) {
+        madvise((unsigned char *)data + (begin - (uintptr_t)data), end - begin, MADV_HUGEPAGE);
+    }
 }
