@@ -139,6 +139,8 @@ SL_API int sl_device_create_host(sl_device **ret_device, sl_error *reterr);
  *   align=BYTES        alignment, a power of two up to 1M; default 256
  *   pinned=yes|no      default yes
  *   register=yes|no    default no
+ *   keep-pages=yes|no  default no: freed memory goes back to the system. With yes it stays with the device until that
+ *                      is freed, and a load does not wait for new pages, as on a real device
  *   fail=KIND:N        the N-th call of a kind (from 1) fails; repeatable up to 8 times
  *   slow=KIND:N        it takes a second longer; as fail
  *   lost=KIND:N        from that call on the device is lost; as fail

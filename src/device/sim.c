@@ -143,7 +143,7 @@ static int sim_alloc(void *self, uint64_t n_bytes, void **ret_buffer, sl_error *
         return r;
     }
     sim_buffer *b = sl__alloc(1, sizeof *b);
-    unsigned char *data = sl__sim_pages(booked);
+    unsigned char *data = sl__sim_take_pages(s, booked);
     if (!b || !data) {
         sl__free(b);
         free(data);
@@ -177,7 +177,7 @@ static int sim_free(void *self, void *buffer, sl_error *reterr)
     if (s->spec.poisons) {
         memset(b->data, 0xDD, (size_t)b->booked_bytes);
     }
-    free(b->data);
+    sl__sim_give_pages(s, b->data, b->booked_bytes);
     sl__free(b);
     if (r == 0 && n_dropped > 0) {
         r = sl__fail(
@@ -326,6 +326,7 @@ static void sim_destroy(void *self)
 {
     sl__sim *s = self;
     sl__sim_queue_done(&s->queue);
+    sl__sim_free_spares(s);
     sl__free(s);
 }
 

@@ -59,6 +59,7 @@ typedef struct sl__sim_spec {
     uint64_t alignment;       /* a power of two */
     bool has_pinned;
     bool can_register;
+    bool keeps_pages; /* freed memory stays for later buffers of the same size */
     sl__sim_fault faults[SL__SIM_MAX_FAULTS];
     size_t n_faults;
     /* Not in the text: */

@@ -16,11 +16,18 @@ typedef struct sl__sim_range {
     void *to_free;
 } sl__sim_range;
 
+/* Pages of a freed buffer. */
+typedef struct sl__sim_spare {
+    struct sl__sim_spare *next;
+    uint64_t n_bytes;
+} sl__sim_spare;
+
 typedef struct sl__sim {
     sl__sim_queue queue;
     sl__sim_spec spec;
     sl__sim_stats stats;
     sl__sim_range *ranges;
+    sl__sim_spare *spares; /* kept pages; each begins with its record */
 } sl__sim;
 
 /*
@@ -31,6 +38,11 @@ int sl__sim_enter(sl__sim *s, sl__sim_call call, sl_error *reterr) SL_MUST_CHECK
 
 /* At least n_bytes of whole pages, or NULL; free() them. */
 void *sl__sim_pages(uint64_t n_bytes);
+
+/* The pages of a buffer: kept ones of that size, or new ones, or NULL. The caller does not hold the lock. */
+void *sl__sim_take_pages(sl__sim *s, uint64_t n_bytes);
+void sl__sim_give_pages(sl__sim *s, void *data, uint64_t n_bytes);
+void sl__sim_free_spares(sl__sim *s);
 
 /* Whether the queue may read these bytes by itself. The caller holds the lock. */
 bool sl__sim_is_pinned(const sl__sim *s, const void *data, uint64_t n_bytes);

@@ -9,12 +9,57 @@
 #include "base/mem.h"
 #include "os/os_process.h"
 
+/* New memory is paid for by the page, which a device's is not: in few pages it hardly shows. */
+#define LARGE_PAGE_BYTES ((size_t)2 << 20)
+
 void *sl__sim_pages(uint64_t n_bytes)
 {
     uint64_t n_whole;
-    size_t page = sl__page_bytes();
+    size_t page = n_bytes < LARGE_PAGE_BYTES ? sl__page_bytes() : LARGE_PAGE_BYTES;
     bool fits = sl__align_up_u64(n_bytes, page, &n_whole) && n_whole <= SIZE_MAX / 2;
-    return fits ? aligned_alloc(page, (size_t)n_whole) : NULL;
+    void *data = fits ? aligned_alloc(page, (size_t)n_whole) : NULL;
+    if (data && page == LARGE_PAGE_BYTES) {
+        sl__advise_large_pages(data, (size_t)n_whole);
+    }
+    return data;
+}
+
+void *sl__sim_take_pages(sl__sim *s, uint64_t n_bytes)
+{
+    sl__mutex_lock(&s->queue.lock);
+    sl__sim_spare **at = &s->spares;
+    while (*at && (*at)->n_bytes != n_bytes) {
+        at = &(*at)->next;
+    }
+    sl__sim_spare *spare = *at;
+    if (spare) {
+        *at = spare->next;
+    }
+    sl__mutex_unlock(&s->queue.lock);
+    return spare ? (void *)spare : sl__sim_pages(n_bytes);
+}
+
+void sl__sim_give_pages(sl__sim *s, void *data, uint64_t n_bytes)
+{
+    if (!s->spec.keeps_pages || n_bytes < sizeof(sl__sim_spare)) {
+        free(data);
+        return;
+    }
+    sl__sim_spare *spare = data;
+    spare->n_bytes = n_bytes;
+    sl__mutex_lock(&s->queue.lock);
+    spare->next = s->spares;
+    s->spares = spare;
+    sl__mutex_unlock(&s->queue.lock);
+}
+
+void sl__sim_free_spares(sl__sim *s)
+{
+    while (s->spares) {
+        sl__sim_spare *next = s->spares->next;
+        free(s->spares);
+        s->spares = next;
+    }
 }
 
 bool sl__sim_is_pinned(const sl__sim *s, const void *data, uint64_t n_bytes)

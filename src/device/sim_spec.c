@@ -159,6 +159,7 @@ typedef enum spec_key {
     KEY_ALIGN,
     KEY_PINNED,
     KEY_REGISTER,
+    KEY_KEEP_PAGES,
     KEY_COUNT
 } spec_key;
 
@@ -180,11 +181,13 @@ static int parse_setting(const part *p, spec_key key, sl__sim_spec *spec, sl_err
         return parse_flag(p, &spec->has_pinned, reterr);
     case KEY_REGISTER:
         return parse_flag(p, &spec->can_register, reterr);
+    case KEY_KEEP_PAGES:
+        return parse_flag(p, &spec->keeps_pages, reterr);
     case KEY_COUNT:
     default:
         return fail_part(p,
-                "parts are link=, max-alloc=, align=, pinned=, register=, fail=, slow=, lost=, "
-                "short=",
+                "parts are link=, max-alloc=, align=, pinned=, register=, keep-pages=, fail=, "
+                "slow=, lost=, short=",
                 reterr);
     }
 }
@@ -197,6 +200,7 @@ static int parse_part(const part *p, unsigned *seen, sl__sim_spec *spec, sl_erro
             [KEY_ALIGN] = "align",
             [KEY_PINNED] = "pinned",
             [KEY_REGISTER] = "register",
+            [KEY_KEEP_PAGES] = "keep-pages",
     };
     size_t fault = find_word(p->key, p->n_key, fault_names, SL__SIM_FAULT_COUNT);
     if (fault < SL__SIM_FAULT_COUNT) {

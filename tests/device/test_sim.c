@@ -413,6 +413,34 @@ static void wait_for_event(void *ud)
     u->r = sl_event_wait(u->event, NULL);
 }
 
+/* Freed memory is there again for a buffer of its size, is not counted as used, and goes with the device. */
+static void test_kept_pages_are_used_again(void **state)
+{
+    (void)state;
+    sl_device *device = NULL;
+    sl_error err = {0};
+    assert_ok(sl_device_create_sim("sim:64K,keep-pages=yes", &device, &err), &err);
+    sl_buffer *large = alloc(device, 32768);
+    sl_buffer *small = alloc(device, 8192);
+    const void *large_data = sl_buffer_host_data(large);
+    const void *small_data = sl_buffer_host_data(small);
+    assert_int_equal(sl_buffer_free(&small, &err), 0);
+    assert_int_equal(sl_buffer_free(&large, &err), 0);
+    sl__sim_stats stats;
+    sl__sim_get_stats(device, &stats);
+    assert_int_equal(stats.live_bytes, 0);
+    small = alloc(device, 8192);
+    large = alloc(device, 32768);
+    sl_buffer *third = alloc(device, 8192);
+    assert_ptr_equal(sl_buffer_host_data(small), small_data);
+    assert_ptr_equal(sl_buffer_host_data(large), large_data);
+    assert_ptr_not_equal(sl_buffer_host_data(third), small_data);
+    assert_int_equal(sl_buffer_free(&small, &err), 0);
+    assert_int_equal(sl_buffer_free(&third, &err), 0);
+    assert_int_equal(sl_buffer_free(&large, &err), 0);
+    sl_device_free(&device);
+}
+
 /* The device's own thread copies; another one waits; a ring of one slot is used again and again. */
 static void test_threads_copy_in_the_background(void **state)
 {
@@ -531,6 +559,7 @@ int main(void)
             cmocka_unit_test(test_a_lost_device_fails_everything_and_frees_everything),
             cmocka_unit_test(test_G3_12_freeing_under_a_copy_is_found),
             cmocka_unit_test(test_threads_copy_in_the_background),
+            cmocka_unit_test(test_kept_pages_are_used_again),
             cmocka_unit_test(test_a_full_queue_makes_room),
             cmocka_unit_test(test_G3_13_reads_of_the_file_fail_as_asked),
             cmocka_unit_test(test_creation_fails_cleanly),

@@ -23,6 +23,7 @@ static void test_size_alone(void **state)
     assert_int_equal(spec.alignment, 256);
     assert_true(spec.has_pinned);
     assert_false(spec.can_register);
+    assert_false(spec.keeps_pages);
     assert_false(spec.has_virtual_clock || spec.is_stepped || spec.poisons);
     assert_int_equal(spec.n_faults, 0);
 }
@@ -31,7 +32,7 @@ static void test_every_part(void **state)
 {
     (void)state;
     sl__sim_spec spec =
-            parse("sim:100,link=12G,max-alloc=256M,align=4K,pinned=no,register=yes,"
+            parse("sim:100,link=12G,max-alloc=256M,align=4K,pinned=no,register=yes,keep-pages=yes,"
                   "fail=alloc:3,slow=copy:1,lost=wait:18446744073709551615,short=read:2");
     assert_int_equal(spec.n_bytes, 100);
     assert_int_equal(spec.link_bytes_s, UINT64_C(12) << 30);
@@ -39,6 +40,7 @@ static void test_every_part(void **state)
     assert_int_equal(spec.alignment, 4096);
     assert_false(spec.has_pinned);
     assert_true(spec.can_register);
+    assert_true(spec.keeps_pages);
     assert_int_equal(spec.n_faults, 4);
     assert_int_equal(spec.faults[0].kind, SL__SIM_FAIL);
     assert_int_equal(spec.faults[0].call, SL__SIM_ALLOC);
