@@ -178,7 +178,6 @@ void s2_engine_close(s2_engine **engine)
     s2_tokenizer_close(&e->tokenizer);
     sl_model_close(&e->model);
     s2_host_pages_done(&e->pages);
-    sl__free(e->prefix);
     sl__free(e);
     *engine = NULL;
 }

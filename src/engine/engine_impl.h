@@ -11,6 +11,7 @@
 #include "engine/nn/compute.h"
 #include "engine/nn/weights.h"
 #include "engine/planner.h"
+#include "engine/prefix.h"
 #include "engine/text/prompt.h"
 #include "engine/text/tokenizer.h"
 #include "s2/engine.h"
@@ -48,13 +49,7 @@ struct s2_engine {
     uint32_t expected_frames;
     bool expects_speech;
 
-    /*
-     * The columns that the slow AR's first n_prefix positions hold: the system message with the voice.
-     * They are evaluated by themselves, so that a request that finds them there computes what a request
-     * that evaluates them computes, to the bit.
-     */
-    int32_t *prefix;
-    uint32_t n_prefix;
+    s2_prefix prefix;
 };
 
 /* Makes the decoder if there is none and resets it to the start of a stream. */

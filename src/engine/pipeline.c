@@ -176,33 +176,16 @@ static int prepare_text(job *j, sl_error *reterr)
     return cut_pieces(j, reterr);
 }
 
-/* Puts the slow AR behind the system message, evaluating it unless it is there already. */
+/* Puts the slow AR behind the system message. */
 static int need_prefix(job *j, sl_error *reterr)
 {
     s2_engine *e = j->e;
-    uint32_t n = j->n_prefix;
-    size_t n_bytes = (size_t)n * (1 + e->hp.n_codebooks) * sizeof *e->prefix;
-    if (e->n_prefix == n && s2_slow_ar_n_past(e->slow) >= n &&
-            memcmp(e->prefix, j->prompt.columns, n_bytes) == 0) {
-        s2_slow_ar_rewind(e->slow, n);
-        return SL_OK;
-    }
-    int32_t *copy = sl__alloc(n_bytes, 1);
-    if (!copy) {
-        return sl__fail_nomem(reterr, n_bytes, "a prompt");
-    }
-    memcpy(copy, j->prompt.columns, n_bytes);
-    sl__free(e->prefix);
-    e->prefix = copy;
-    e->n_prefix = 0;
-    s2_slow_ar_rewind(e->slow, 0);
+    uint32_t n_evaluated = 0;
     uint64_t begin_ns = sl__now_ns();
-    int r = s2_slow_ar_eval(e->slow, copy, n, 0, NULL, NULL, reterr);
+    int r = s2_prefix_need(&e->prefix, e->slow, j->prompt.columns, j->n_prefix,
+            1 + e->hp.n_codebooks, &n_evaluated, reterr);
     j->stats->prefill_ns += sl__now_ns() - begin_ns;
-    j->stats->n_prompt_columns += n;
-    if (r == 0) {
-        e->n_prefix = n;
-    }
+    j->stats->n_prompt_columns += n_evaluated;
     return r;
 }
 
@@ -292,7 +275,6 @@ static int generate_or_retry(job *j, sl_error *reterr)
     if (is_load) {
         sl__log(&j->e->log, SL_LOG_INFO, "once more: %s", first.msg);
         s2_stage_end(j->e);
-        j->e->n_prefix = 0;
         r = begin_generating(j, false, reterr);
     } else if (r < 0 && reterr) {
         *reterr = first;

@@ -147,6 +147,16 @@ int s2_stage_need_codec_compute(s2_engine *e, s2_compute **ret_compute, sl_error
     return SL_OK;
 }
 
+/* The slow AR's memory goes; the beginning that prompts share stays in the host's if it is wanted. */
+static void release_slow(s2_engine *e, bool is_kept)
+{
+    if (is_kept) {
+        s2_prefix_keep(&e->prefix, e->slow, e->residency);
+    }
+    s2_slow_ar_release(e->slow);
+    s2_prefix_note_gone(&e->prefix);
+}
+
 /* Takes the addresses of a slot back and gives its lease up. */
 static void let_go(s2_engine *e, s2_slot slot)
 {
@@ -158,8 +168,7 @@ static void let_go(s2_engine *e, s2_slot slot)
     } else if (slot == S2_SLOT_FAST && e->fast) {
         s2_fast_ar_release(e->fast);
     } else if (slot != S2_SLOT_CODEC_ENCODER && e->slow) {
-        s2_slow_ar_release(e->slow);
-        e->n_prefix = 0;
+        release_slow(e, e->policy != SL_POLICY_HOT && s2_stage_is_moved(e, slot));
     }
     s2_weights_detach(e->weights, slot);
     s2_compute_note_freed(s2_stage_compute(e, slot));
@@ -169,6 +178,7 @@ static void let_go(s2_engine *e, s2_slot slot)
 
 void s2_stage_close(s2_engine *e)
 {
+    s2_prefix_done(&e->prefix);
     if (e->residency) {
         s2_stage_end(e);
     }
@@ -300,7 +310,7 @@ int s2_stage_need_ars(s2_engine *e, sl_error *reterr)
     int r = SL_OK;
     if (!e->slow || !is_same_places(&places, &e->slow_places)) {
         s2_slow_ar_free(&e->slow);
-        e->n_prefix = 0;
+        s2_prefix_done(&e->prefix);
         e->slow_places = places;
         r = s2_slow_ar_create(&e->hp, e->layout.im_end, e->weights, &places, &e->slow, reterr);
     }
@@ -400,10 +410,12 @@ int s2_engine_sleep(s2_engine *e, unsigned level, sl_error *reterr)
         return sl__fail(reterr, SL_EINVAL, "sleep level: %u, need 1 to 3", level);
     }
     s2_stage_end(e);
-    s2_slow_ar_release(e->slow);
+    release_slow(e, level < 2 && s2_stage_is_moved(e, S2_SLOT_SLOW));
     s2_fast_ar_release(e->fast);
     s2_codec_decoder_free(&e->decoder);
-    e->n_prefix = 0;
+    if (level >= 2) {
+        s2_prefix_drop(&e->prefix);
+    }
     for (int slot = 0; slot < S2_SLOT_COUNT && level >= 2; slot++) {
         let_go(e, (s2_slot)slot);
     }

@@ -109,6 +109,7 @@ int rig_try_opts(s2_engine *e, const s2_speak_opts *given, spoken *ret, sl_error
     ret->n_frames = stats.n_frames;
     ret->end = stats.end;
     ret->n_segments = stats.n_segments;
+    ret->n_prompt_columns = stats.n_prompt_columns;
     return r;
 }
 

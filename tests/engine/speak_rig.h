@@ -43,6 +43,7 @@ typedef struct spoken {
     uint32_t n_frames;
     s2_end end;
     uint32_t n_segments;
+    uint32_t n_prompt_columns; /* that were evaluated */
 } spoken;
 
 /* Greedy, one frame at least for each of max_frames, so that a request has a known length. */

@@ -142,6 +142,27 @@ int s2_slow_ar_reserve(s2_slow_ar *ar, uint32_t n_positions, sl_error *reterr)
     return grow_cache(ar, round_to_step(n), reterr);
 }
 
+size_t s2_slow_ar_row_bytes(const s2_slow_ar *ar)
+{
+    return s2_kv_cache_row_bytes(&ar->model.kv);
+}
+
+void s2_slow_ar_read_rows(const s2_slow_ar *ar, uint32_t n, void *rows)
+{
+    s2_kv_cache_read(&ar->model.kv, n, rows);
+}
+
+int s2_slow_ar_write_rows(s2_slow_ar *ar, const void *rows, uint32_t n, sl_error *reterr)
+{
+    ar->n_past = 0;
+    int r = s2_slow_ar_reserve(ar, n, reterr);
+    if (r == 0) {
+        s2_kv_cache_write(&ar->model.kv, rows, n);
+        ar->n_past = n;
+    }
+    return r;
+}
+
 /* The graph for n columns behind n_past, built anew if its shape, the cache or the weights have changed. */
 static int need_graph(s2_slow_ar *ar, uint32_t n, s2_slow_graph **ret_graph, sl_error *reterr)
 {

@@ -45,6 +45,16 @@ uint32_t s2_slow_ar_n_past(const s2_slow_ar *ar);
 void s2_slow_ar_rewind(s2_slow_ar *ar, uint32_t n_past);
 
 /*
+ * Keys and values of the first positions, to outlive the cache in host memory: bytes of one position, once something
+ * was evaluated; reading n of them, n <= s2_slow_ar_n_past; beginning a sequence with n that this AR's read gave.
+ * Errors of write: SL_ENOMEM, SL_EBUDGET; the sequence is empty then.
+ */
+size_t s2_slow_ar_row_bytes(const s2_slow_ar *ar);
+void s2_slow_ar_read_rows(const s2_slow_ar *ar, uint32_t n, void *rows);
+int s2_slow_ar_write_rows(
+        s2_slow_ar *ar, const void *rows, uint32_t n, sl_error *reterr) SL_MUST_CHECK;
+
+/*
  * Appends n >= 1 columns, columns[t * (1 + n_codebooks)] as in prompt.h, and gives the state after the last:
  *   ret_logits: [codebook_size + 1] semantic codes 0.., then the end token; not masked
  *   ret_hidden: [slow.n_embd] after the final norm: what the fast AR gets

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "os/os_process.h"
+
 /* Stands for memory that is only measured: ggml takes a tensor with an address for one that has its memory. */
 #define NO_MEMORY ((void *)(uintptr_t)64)
 
@@ -223,6 +225,11 @@ int s2_state_alloc(s2_state *s, s2_compute *compute, sl_mem_kind kind, sl_error 
                 ggml_backend_name(compute->backend));
     }
     s->n_bytes = n_bytes;
+    if (ggml_backend_buffer_is_host(s->buffer)) {
+        /* It is made for each request, and all of it is touched at once. */
+        sl__advise_large_pages(
+                ggml_backend_buffer_get_base(s->buffer), ggml_backend_buffer_get_size(s->buffer));
+    }
     s2_state_clear(s);
     return SL_OK;
 }

@@ -90,6 +90,41 @@ int s2_kv_cache_reserve(s2_kv_cache *kv, uint32_t n_positions, sl_error *reterr)
     return SL_OK;
 }
 
+size_t s2_kv_cache_row_bytes(const s2_kv_cache *kv)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < kv->n_layer; i++) {
+        n += kv->layers[i].k->nb[1] + kv->layers[i].v->nb[1];
+    }
+    return n;
+}
+
+void s2_kv_cache_read(const s2_kv_cache *kv, uint32_t n, void *rows)
+{
+    unsigned char *to = rows;
+    for (uint32_t i = 0; i < kv->n_layer; i++) {
+        const struct ggml_tensor *pair[] = {kv->layers[i].k, kv->layers[i].v};
+        for (int k = 0; k < 2; k++) {
+            size_t n_bytes = pair[k]->nb[1] * n;
+            ggml_backend_tensor_get(pair[k], to, 0, n_bytes);
+            to += n_bytes;
+        }
+    }
+}
+
+void s2_kv_cache_write(s2_kv_cache *kv, const void *rows, uint32_t n)
+{
+    const unsigned char *from = rows;
+    for (uint32_t i = 0; i < kv->n_layer; i++) {
+        struct ggml_tensor *pair[] = {kv->layers[i].k, kv->layers[i].v};
+        for (int k = 0; k < 2; k++) {
+            size_t n_bytes = pair[k]->nb[1] * n;
+            ggml_backend_tensor_set(pair[k], from, 0, n_bytes);
+            from += n_bytes;
+        }
+    }
+}
+
 void s2_kv_cache_release(s2_kv_cache *kv)
 {
     for (uint32_t i = 0; i < kv->n_layer; i++) {

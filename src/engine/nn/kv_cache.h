@@ -47,6 +47,16 @@ enum ggml_type s2_kv_cache_type(const s2_compute *compute);
  */
 int s2_kv_cache_reserve(s2_kv_cache *kv, uint32_t n_positions, sl_error *reterr) SL_MUST_CHECK;
 
+/* Bytes of one position over all layers, of a cache that has room. */
+size_t s2_kv_cache_row_bytes(const s2_kv_cache *kv);
+
+/*
+ * Copies positions 0 to n - 1, n <= capacity, to or from host memory of n * row_bytes: for each layer the keys, then
+ * the values, in the cache's own type. The copy is complete on return.
+ */
+void s2_kv_cache_read(const s2_kv_cache *kv, uint32_t n, void *rows);
+void s2_kv_cache_write(s2_kv_cache *kv, const void *rows, uint32_t n);
+
 /* Gives the tensors back. */
 void s2_kv_cache_release(s2_kv_cache *kv);
 

@@ -91,6 +91,32 @@ static void test_growing_keeps_the_content(void **state)
     }
 }
 
+static void test_rows_go_to_the_host_and_come_back(void **state)
+{
+    (void)state;
+    for (int is_cpu = 0; is_cpu <= 1; is_cpu++) {
+        compute.is_cpu = is_cpu != 0;
+        s2_kv_cache kv;
+        sl_error err;
+        assert_ok(s2_kv_cache_init(&kv, &compute, 3, 24, &err), &err);
+        assert_ok(s2_kv_cache_reserve(&kv, 9, &err), &err);
+        size_t row_bytes = s2_kv_cache_row_bytes(&kv);
+        assert_int_equal(row_bytes, 3 * 2 * ggml_row_size(s2_kv_cache_type(&compute), 24));
+        transfer(&kv, 9, false);
+        unsigned char *rows = malloc(5 * row_bytes + 1);
+        rows[5 * row_bytes] = 0xa5;
+        s2_kv_cache_read(&kv, 5, rows);
+        assert_int_equal(rows[5 * row_bytes], 0xa5);
+        /* Another capacity, and nothing in it. */
+        s2_kv_cache_release(&kv);
+        assert_ok(s2_kv_cache_reserve(&kv, 6, &err), &err);
+        s2_kv_cache_write(&kv, rows, 5);
+        transfer(&kv, 5, true);
+        free(rows);
+        s2_kv_cache_done(&kv);
+    }
+}
+
 static void test_rows_beyond_the_content_are_zero(void **state)
 {
     (void)state;
@@ -141,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_growing_keeps_the_content),
+            cmocka_unit_test(test_rows_go_to_the_host_and_come_back),
             cmocka_unit_test(test_rows_beyond_the_content_are_zero),
             cmocka_unit_test(test_a_failed_growth_keeps_the_content),
             cmocka_unit_test(test_no_memory_for_the_layers),
