@@ -141,6 +141,7 @@ void shim_job_run(shim_job *job, sl__ram_purse *purse, const shim_settings *sett
     const sl__populate_calls calls = {.populate = sl__os_populate,
             .read_ahead = sl__os_read_ahead,
             .touch = read_through,
+            .read_ahead_bytes = sl__os_read_ahead_bytes,
             .present = enter,
             .ud = job};
     int r = sl__populate_with(&calls, &file, 1, &opts, &res, &err);

@@ -22,8 +22,10 @@
 #define QUICK_NS           50000000u
 #define MAX_RETRIES        8
 
-const sl__populate_calls sl__populate_system = {
-        .populate = sl__os_populate, .read_ahead = sl__os_read_ahead, .touch = sl__os_touch};
+const sl__populate_calls sl__populate_system = {.populate = sl__os_populate,
+        .read_ahead = sl__os_read_ahead,
+        .touch = sl__os_touch,
+        .read_ahead_bytes = sl__os_read_ahead_bytes};
 
 /*
  * Read-aheads that a range's head and tail are longer than. What the kernel reads at once may be twice what the disk
@@ -240,7 +242,7 @@ static bool must_stop(job *j)
 /* Cuts the pages by what the kernel would read beside them. */
 static int cut(job *j, const sl_ranges *pages, sl_error *reterr)
 {
-    uint64_t n_bytes = sl__os_read_ahead_bytes(sl__map_os(j->map));
+    uint64_t n_bytes = j->run->calls->read_ahead_bytes(sl__map_os(j->map));
     n_bytes = n_bytes > 0 ? n_bytes : USUAL_READ_AHEAD;
     n_bytes = n_bytes < LARGEST_READ_AHEAD ? n_bytes : LARGEST_READ_AHEAD;
     return sl__stretches_make(

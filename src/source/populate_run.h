@@ -16,6 +16,7 @@ typedef struct sl__populate_calls {
     int (*populate)(const sl__os_map *map, uint64_t begin, uint64_t end); /* as sl__os_populate */
     void (*read_ahead)(const sl__os_map *map, uint64_t begin, uint64_t end);
     void (*touch)(const sl__os_map *map, uint64_t begin, uint64_t end);
+    uint64_t (*read_ahead_bytes)(const sl__os_map *map); /* as sl__os_read_ahead_bytes */
     /* After a window is in the page cache, on the thread that brought it there; may be NULL. */
     void (*present)(void *ud, const sl__os_map *map, uint64_t begin, uint64_t end);
     void *ud;

@@ -219,7 +219,8 @@ static void test_G2_24_a_throttled_group_stops_it(void **state)
     x->opts.progress = (sl_progress){throttle, m};
     assert_ok(populate(x), &x->err);
     assert_int_equal(x->res.end, SL_POPULATE_PRESSURE);
-    assert_int_equal(x->res.populated_bytes, MIB);
+    /* The window that was under way, and none after it: its size depends on the disk's read-ahead. */
+    assert_in_range(x->res.populated_bytes, 1, MIB);
     assert_string_equal(x->res.why, "/sys/fs/cgroup/a/memory.events: high rose by 1");
     fake_tear_down(&fake);
 }

@@ -20,6 +20,7 @@
 
 #define N_PAGES 8192 /* 32 MiB */
 #define PAGE    4096
+#define KIB     UINT64_C(1024)
 
 typedef struct fixture {
     page_file f;
@@ -35,7 +36,8 @@ static struct {
     int n_times; /* how often, then the kernel's own */
     int n_calls;
     int n_read_ahead;
-    uint64_t largest; /* window */
+    uint64_t largest;          /* window */
+    uint64_t read_ahead_bytes; /* of the disk; 0 = the system does not say: as 8 MiB */
 } fake;
 
 /* Our handler of SIGBUS. cmocka puts its own over it at the start of each test. */
@@ -90,8 +92,16 @@ static void fake_read_ahead(const sl__os_map *map, uint64_t begin, uint64_t end)
     sl__os_read_ahead(map, begin, end);
 }
 
-static const sl__populate_calls fake_calls = {
-        .populate = fake_populate, .read_ahead = fake_read_ahead, .touch = sl__os_touch};
+static uint64_t fake_read_ahead_bytes(const sl__os_map *map)
+{
+    (void)map;
+    return fake.read_ahead_bytes;
+}
+
+static const sl__populate_calls fake_calls = {.populate = fake_populate,
+        .read_ahead = fake_read_ahead,
+        .touch = sl__os_touch,
+        .read_ahead_bytes = fake_read_ahead_bytes};
 
 static void expect_exact(const fixture *x)
 {
@@ -150,18 +160,30 @@ static void test_a_long_range_ends_where_it_ends(void **state)
 
 static void test_windows_are_bounded(void **state)
 {
+    static const struct {
+        uint64_t read_ahead_bytes;
+        int n_calls;
+    } rows[] = {
+            {0, N_PAGES / 256},
+            {128 * KIB, N_PAGES / 256 + 1}, /* the head of the range is read by itself */
+    };
     fixture *x = *state;
     add(x, 0, N_PAGES);
-    x->opts.window_bytes = 256 * PAGE + 1;
-    assert_ok(run(x, &fake_calls), &x->err);
-    assert_int_equal(fake.largest, 256 * PAGE);
-    assert_int_equal(fake.n_calls, N_PAGES / 256);
-    page_drop(x->f.map);
-    x->opts.window_bytes = UINT64_MAX;
-    fake.largest = 0;
-    assert_ok(run(x, &fake_calls), &x->err);
-    assert_true(fake.largest <= 64u << 20);
-    expect_exact(x);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        memset(&fake, 0, sizeof fake);
+        fake.read_ahead_bytes = rows[i].read_ahead_bytes;
+        x->opts.window_bytes = 256 * PAGE + 1;
+        assert_ok(run(x, &fake_calls), &x->err);
+        assert_int_equal(fake.largest, 256 * PAGE);
+        assert_int_equal(fake.n_calls, rows[i].n_calls);
+        page_drop(x->f.map);
+        x->opts.window_bytes = UINT64_MAX;
+        fake.largest = 0;
+        assert_ok(run(x, &fake_calls), &x->err);
+        assert_true(fake.largest <= 64u << 20);
+        expect_exact(x);
+        page_drop(x->f.map);
+    }
 }
 
 static void test_G2_28_a_kernel_without_the_call(void **state)
@@ -205,6 +227,21 @@ static void test_G2_28_busy_kernels_are_asked_again(void **state)
     assert_int_equal(x->res.end, SL_POPULATE_FAILED);
 }
 
+static void expect_error(fixture *x, uint64_t read_ahead_bytes, int result, int code)
+{
+    memset(&fake, 0, sizeof fake);
+    fake.read_ahead_bytes = read_ahead_bytes;
+    fake.result = result;
+    fake.n_times = 1000;
+    assert_int_equal(run(x, &fake_calls), code);
+    assert_int_equal(x->err.code, code);
+    assert_non_null(strstr(x->err.msg, x->f.path));
+    assert_int_equal(x->res.end, SL_POPULATE_FAILED);
+    assert_int_equal(x->res.populated_bytes, 0);
+    assert_false(x->res.is_fallback);
+    assert_true(fake.n_calls < 20); /* the first window ended it */
+}
+
 static void test_G2_28_real_errors(void **state)
 {
     static const struct {
@@ -215,19 +252,12 @@ static void test_G2_28_real_errors(void **state)
     add(x, 16, 2000);
     x->opts.window_bytes = 64 * PAGE;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        memset(&fake, 0, sizeof fake);
-        fake.result = rows[i].result;
-        fake.n_times = 1000;
-        assert_int_equal(run(x, &fake_calls), rows[i].code);
-        assert_int_equal(x->err.code, rows[i].code);
-        assert_non_null(strstr(x->err.msg, x->f.path));
-        assert_int_equal(x->res.end, SL_POPULATE_FAILED);
-        assert_int_equal(x->res.populated_bytes, 0);
-        assert_false(x->res.is_fallback);
-        assert_true(fake.n_calls < 20); /* the first window ended it */
-        if (rows[i].code != SL_ENOMEM) {
-            assert_int_equal(x->err.offset, 16 * PAGE);
-        }
+        bool has_offset = rows[i].code != SL_ENOMEM;
+        expect_error(x, 0, rows[i].result, rows[i].code);
+        assert_true(!has_offset || x->err.offset == 16 * PAGE);
+        /* Where the range has a middle, that is tried first. */
+        expect_error(x, 128 * KIB, rows[i].result, rows[i].code);
+        assert_true(!has_offset || x->err.offset == 16 * PAGE + 128 * KIB);
     }
 }
 
@@ -239,8 +269,10 @@ static int bad_page_777(const sl__os_map *map, uint64_t begin, uint64_t end)
 
 static void test_G2_26_the_offset_of_the_bad_page(void **state)
 {
-    static const sl__populate_calls calls = {
-            .populate = bad_page_777, .read_ahead = sl__os_read_ahead, .touch = sl__os_touch};
+    static const sl__populate_calls calls = {.populate = bad_page_777,
+            .read_ahead = sl__os_read_ahead,
+            .touch = sl__os_touch,
+            .read_ahead_bytes = sl__os_read_ahead_bytes};
     fixture *x = *state;
     add(x, 3, 3000);
     assert_int_equal(run(x, &calls), SL_ECHANGED);
