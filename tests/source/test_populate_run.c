@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE /* struct rusage has its counts of faults */
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +41,9 @@ static struct {
     uint64_t read_ahead_bytes; /* of the disk; 0 = the system does not say: as 8 MiB */
 } fake;
 
+/* Several threads populate at once. */
+static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
+
 /* Our handler of SIGBUS. cmocka puts its own over it at the start of each test. */
 static struct sigaction guard_action;
 
@@ -77,18 +81,21 @@ static int run(fixture *x, const sl__populate_calls *calls)
 
 static int fake_populate(const sl__os_map *map, uint64_t begin, uint64_t end)
 {
+    pthread_mutex_lock(&fake_lock);
+    bool is_faked = fake.n_times > 0;
+    int result = fake.result;
     fake.n_calls++;
     fake.largest = end - begin > fake.largest ? end - begin : fake.largest;
-    if (fake.n_times > 0) {
-        fake.n_times--;
-        return fake.result;
-    }
-    return sl__os_populate(map, begin, end);
+    fake.n_times -= is_faked;
+    pthread_mutex_unlock(&fake_lock);
+    return is_faked ? result : sl__os_populate(map, begin, end);
 }
 
 static void fake_read_ahead(const sl__os_map *map, uint64_t begin, uint64_t end)
 {
+    pthread_mutex_lock(&fake_lock);
     fake.n_read_ahead++;
+    pthread_mutex_unlock(&fake_lock);
     sl__os_read_ahead(map, begin, end);
 }
 
