@@ -19,4 +19,7 @@ int32_t *golden_i32(const char *name, size_t *ret_n);
 /* Dimensions of a tensor, row-major as in the file; returns how many there are. */
 size_t golden_dims(const char *name, size_t ret_dims[GOLDEN_MAX_DIMS]);
 
+/* A matrix [height][n] as n columns of height values, one after the other, as prompts and frames are given. */
+int32_t *golden_columns(const char *name, uint32_t *ret_n);
+
 #endif

@@ -1,6 +1,6 @@
 /*
- * The engine on ggml's Vulkan back end, one process for all of it: the software device of Mesa compiles its shaders once.
- * Without a Vulkan device everything is skipped; with SLUICE_NEED_VULKAN set that is a failure.
+ * The engine on a real back end of ggml's, one process for all of it: the software device of Mesa compiles its shaders once.
+ * Without a device (real_device.h) everything is skipped; with SLUICE_NEED_VULKAN set that is a failure.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/nn/back_ends.h"
 #include "engine/stage.h"
+#include "real_device.h"
 #include "speak_rig.h"
 #include "test_support.h"
 
@@ -17,9 +17,7 @@
 #define TEXT     "Hi there."
 #define N_FRAMES 3
 
-#define SKIPPED 77
-
-static char device[64];  /* the first of Vulkan */
+static const char *device;
 static spoken with_keep; /* what all runs on it must sound like */
 
 static s2_place_opts place_on(sl_policy policy, s2_decode_when decode, uint64_t vram_bytes)
@@ -241,23 +239,7 @@ int main(void)
             cmocka_unit_test(test_numbers_are_those_of_the_cpu),
             cmocka_unit_test(test_G3_23_what_does_not_fit_goes_to_the_cpu_unless_it_was_named),
     };
-    sl_device_info *infos = NULL;
-    size_t n = 0;
-    const sl_logger quiet = {0};
-    sl_error err = {0};
-    if (s2_devices_list(&quiet, &infos, &n, &err) < 0) {
-        return 1;
-    }
-    for (size_t i = n; i > 0; i--) {
-        if (strncmp(infos[i - 1].name, "vulkan", 6) == 0) {
-            snprintf(device, sizeof device, "%s", infos[i - 1].name);
-        }
-    }
-    s2_devices_free(infos);
-    if (device[0] == '\0') {
-        bool is_needed = getenv("SLUICE_NEED_VULKAN") != NULL;
-        printf("%s: ggml knows no Vulkan device\n", is_needed ? "failed" : "skipped");
-        return is_needed ? 1 : SKIPPED;
-    }
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    int status = 0;
+    device = real_device_find(&status);
+    return device ? cmocka_run_group_tests(tests, set_up, NULL) : status;
 }

@@ -44,23 +44,6 @@ static void close_ar(fixture *f)
     model_fixture_close(&f->m);
 }
 
-/* Golden matrices are [height][n]; columns are wanted one after the other. */
-static int32_t *golden_columns(const char *name, uint32_t *ret_n)
-{
-    size_t dims[GOLDEN_MAX_DIMS];
-    assert_int_equal(golden_dims(name, dims), 2);
-    int32_t *matrix = golden_i32(name, NULL);
-    int32_t *columns = malloc(dims[0] * dims[1] * sizeof *columns);
-    for (size_t t = 0; t < dims[1]; t++) {
-        for (size_t j = 0; j < dims[0]; j++) {
-            columns[t * dims[0] + j] = matrix[j * dims[1] + t];
-        }
-    }
-    free(matrix);
-    *ret_n = (uint32_t)dims[1];
-    return columns;
-}
-
 /* Difference of our logits from a row of the original's whole vocabulary. */
 static float logits_difference(const fixture *f, const float *want)
 {
