@@ -1,12 +1,12 @@
 /*
- * How much of a restore one waits for: time to the first sound of request after request, weights kept on the device
- * against weights that leave it after each request, in turn, in one process.
+ * How much of a restore one waits for: time to the first sound of request after request, with weights that are kept on the
+ * device, that leave it after each request, and that leave it when something else needs the room, in turn, in one process.
  *
  *   bench_first_sound MODEL.gguf [N [DEVICE...]]      N requests of each (default 9), devices as in `say`
  *
  * One CSV line a device: medians of the requests behind the first; the restore by itself (everything asked for and
- * arrived, nothing computed); the share of it that is hidden, 1 - (swap - keep) / restore. Samples that differ between the
- * two fail the program.
+ * arrived, nothing computed); the share of it that swap hides, 1 - (swap - keep) / restore. Samples that differ between
+ * policies fail the program.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -23,6 +23,13 @@
 #define TEXT       "The lock opens slowly, the water finds its level."
 #define MAX_FRAMES 4
 #define MAX_TIMES  100
+
+enum {
+    KEEP,
+    SWAP,
+    AUTO,
+    N_SIDES
+};
 
 typedef struct times {
     double ms[MAX_TIMES];
@@ -120,29 +127,34 @@ static void restore(side *s, times *t, uint64_t *ret_bytes)
 
 static bool run_device(const char *model, const char *device, unsigned n)
 {
-    side keep = {0};
-    side swap = {0};
+    static const sl_policy policies[N_SIDES] = {
+            [KEEP] = SL_POLICY_KEEP, [SWAP] = SL_POLICY_SWAP, [AUTO] = SL_POLICY_AUTO};
+    side sides[N_SIDES] = {0};
     times moves = {0};
     uint64_t n_bytes = 0;
     bool is_same = true;
-    open_side(&keep, model, device, SL_POLICY_KEEP);
-    open_side(&swap, model, device, SL_POLICY_SWAP);
+    for (int k = 0; k < N_SIDES; k++) {
+        open_side(&sides[k], model, device, policies[k]);
+    }
     for (unsigned i = 0; i <= n; i++) {
-        speak(&keep, i > 0);
-        speak(&swap, i > 0);
-        is_same = is_same && keep.hash == swap.hash;
+        for (int k = 0; k < N_SIDES; k++) {
+            speak(&sides[k], i > 0);
+            is_same = is_same && sides[k].hash == sides[0].hash;
+        }
     }
     for (unsigned i = 0; i < n; i++) {
-        restore(&swap, &moves, &n_bytes);
+        restore(&sides[SWAP], &moves, &n_bytes);
     }
-    double keep_ms = median(&keep.first_sound);
-    double swap_ms = median(&swap.first_sound);
+    double keep_ms = median(&sides[KEEP].first_sound);
+    double swap_ms = median(&sides[SWAP].first_sound);
+    double auto_ms = median(&sides[AUTO].first_sound);
     double move_ms = median(&moves);
-    printf("\"%s\",%.2f,%.2f,%.2f,%.1f,%.2f,%.3f,%s\n", device, keep_ms, swap_ms, move_ms,
-            (double)n_bytes / 1e6, 1.0 - (swap_ms - keep_ms) / move_ms, swap_ms / keep_ms,
+    printf("\"%s\",%.2f,%.2f,%.2f,%.2f,%.1f,%.3f,%.3f,%s\n", device, keep_ms, swap_ms, auto_ms,
+            move_ms, (double)n_bytes / 1e6, 1.0 - (swap_ms - keep_ms) / move_ms, swap_ms / keep_ms,
             is_same ? "same" : "different");
-    s2_engine_close(&swap.engine);
-    s2_engine_close(&keep.engine);
+    for (int k = 0; k < N_SIDES; k++) {
+        s2_engine_close(&sides[k].engine);
+    }
     return is_same;
 }
 
@@ -158,7 +170,7 @@ int main(int argc, char **argv)
     unsigned n = bench_number(argc, argv, 2, 9);
     bench_print_machine();
     printf("# bench_first_sound %s %u\n", argv[1], n);
-    printf("device,keep_ms,swap_ms,restore_ms,restored_mb,hidden,swap_per_keep,samples\n");
+    printf("device,keep_ms,swap_ms,auto_ms,restore_ms,restored_mb,hidden,swap_per_keep,samples\n");
     for (int i = 3; i < argc; i++) {
         is_good = run_device(argv[1], argv[i], n) && is_good;
     }
