@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "commands.h"
 #include "engine/model/synth.h"
+#include "engine/model/synth_llama.h"
 #include "file_roles.h"
 #include "interrupt.h"
 #include "os/os_clock.h"
@@ -32,6 +33,8 @@ typedef struct synth_opts {
     int32_t codebooks;
     int32_t codebook_size;
     int32_t context;
+    int32_t experts;
+    int32_t experts_used;
     int32_t latent;
     int32_t encoder_dim;
     int32_t decoder_dim;
@@ -42,9 +45,11 @@ typedef struct synth_opts {
 
 enum {
     PRESET_S2_PRO,
-    PRESET_TINY
+    PRESET_TINY,
+    PRESET_LLAMA_DENSE,
+    PRESET_LLAMA_MOE
 };
-static const char *const preset_names[] = {"s2-pro", "tiny", NULL};
+static const char *const preset_names[] = {"s2-pro", "tiny", "llama-dense", "llama-moe", NULL};
 
 #define TEXT(n, s, field, a, h, d)                                                                 \
     {                                                                                              \
@@ -60,14 +65,15 @@ static const char *const preset_names[] = {"s2-pro", "tiny", NULL};
 static const opt_def defs[] = {
         TEXT("output", 'o', output, "FILE", "Where the model goes.", NULL),
         TEXT("tokenizer-out", 0, tokenizer_out, "FILE",
-                "Where its tokenizer goes; default: the output's name with .tokenizer.json for "
-                ".gguf.",
+                "Where an S2 model's tokenizer goes; default: the output's name with "
+                ".tokenizer.json "
+                "for .gguf.",
                 NULL),
         {.name = "preset",
                 .kind = OPT_CHOICE,
                 .offset = offsetof(synth_opts, preset),
                 .arg = "NAME",
-                .help = "Sizes to begin with.",
+                .help = "Which model, and its sizes to begin with.",
                 .def = "s2-pro",
                 .choices = preset_names},
         TEXT("type", 0, type, "TYPE",
@@ -75,26 +81,28 @@ static const opt_def defs[] = {
                 "q3_k, "
                 "q4_k, q5_k, q6_k.",
                 "q8_0"),
-        TEXT("codec-type", 0, codec_type, "TYPE", "Type of the codec: f16 or f32.", "f16"),
+        TEXT("codec-type", 0, codec_type, "TYPE", "Type of S2's codec: f16 or f32.", "f16"),
         {.name = "seed",
                 .kind = OPT_U64,
                 .offset = offsetof(synth_opts, seed),
                 .arg = "N",
                 .help = "Seed of the noise.",
                 .def = "1"},
-        SIZE("dim", dim, "Width of the slow AR.", 1, 65536),
-        SIZE("layers", layers, "Layers of the slow AR.", 1, 512),
-        SIZE("heads", heads, "Query heads of both ARs.", 1, 1024),
-        SIZE("kv-heads", kv_heads, "KV heads of both ARs.", 1, 1024),
-        SIZE("head-dim", head_dim, "Width of a head of both ARs.", 1, 1024),
-        SIZE("ffn", ffn, "Width of the slow AR's feed-forward.", 1, 262144),
+        SIZE("dim", dim, "Width of the (slow) AR.", 1, 65536),
+        SIZE("layers", layers, "Layers of the (slow) AR.", 1, 512),
+        SIZE("heads", heads, "Query heads of all ARs.", 1, 1024),
+        SIZE("kv-heads", kv_heads, "KV heads of all ARs.", 1, 1024),
+        SIZE("head-dim", head_dim, "Width of a head of all ARs.", 1, 1024),
+        SIZE("ffn", ffn, "Width of the (slow) AR's feed-forward, or of one expert's.", 1, 262144),
         SIZE("fast-dim", fast_dim, "Width of the fast AR.", 1, 65536),
         SIZE("fast-layers", fast_layers, "Layers of the fast AR.", 1, 512),
         SIZE("fast-ffn", fast_ffn, "Width of the fast AR's feed-forward.", 1, 262144),
-        SIZE("vocab", vocab, "Text and semantic tokens together.", 1, 1 << 22),
+        SIZE("vocab", vocab, "All tokens together.", 1, 1 << 22),
         SIZE("codebooks", codebooks, "Codes of a frame.", 2, S2_MAX_CODEBOOKS),
         SIZE("codebook-size", codebook_size, "Entries of an AR codebook.", 2, 1 << 18),
-        SIZE("context", context, "Columns of prompt and speech that fit.", 16, 1 << 22),
+        SIZE("context", context, "Positions that fit.", 16, 1 << 22),
+        SIZE("experts", experts, "Experts of a layer of llama-moe.", 1, 512),
+        SIZE("experts-used", experts_used, "How many of them compute a token.", 1, 512),
         SIZE("latent", latent, "Width of the codec's latents.", 1, 8192),
         SIZE("encoder-dim", encoder_dim, "Channels of the first encoder stage.", 1, 1024),
         SIZE("decoder-dim", decoder_dim, "Channels of the first decoder stage.", 1, 8192),
@@ -109,7 +117,9 @@ const opt_command cmd_synth_table = {
         .synopsis = "-o FILE.gguf [OPTIONS]",
         .about = "Writes a model with the structure of S2 Pro and noise for weights, and a "
                  "tokenizer "
-                 "for it. The preset s2-pro has the real sizes: 5.6 GB at q8_0.",
+                 "for it. The preset s2-pro has the real sizes: 5.6 GB at q8_0. The presets "
+                 "llama-dense and llama-moe are models that llama.cpp loads and runs, with a "
+                 "tokenizer inside: 1.6 and 7.4 GB.",
         .opts = defs,
         .n_opts = sizeof defs / sizeof defs[0],
 };
@@ -167,18 +177,24 @@ static char *tokenizer_path(const char *output)
     return path;
 }
 
+static void say_written(const char *path, uint64_t begin_ns)
+{
+    char quoted[256];
+    fprintf(stderr, "wrote %s in %.1f s\n", sl__quote(quoted, sizeof quoted, path, strlen(path)),
+            (double)(sl__now_ns() - begin_ns) * 1e-9);
+}
+
 /* *ret_status: OPT_RUN, or the status to exit with because the line was refused. */
 static int write_both(
         const synth_opts *o, const s2_synth_opts *s, int *ret_status, sl_error *reterr)
 {
-    char quoted[256];
     char *tokenizer = o->tokenizer_out ? sl__strndup(o->tokenizer_out, strlen(o->tokenizer_out))
                                        : tokenizer_path(o->output);
     if (!tokenizer) {
         return sl__fail_nomem(reterr, strlen(o->output), "a path");
     }
     const file_role roles[] = {{"--output", o->output, true}, {"--tokenizer-out", tokenizer, true}};
-    *ret_status = file_roles_check("synth", roles, 2);
+    *ret_status = file_roles_check(cmd_synth_table.name, roles, 2);
     if (*ret_status != OPT_RUN) {
         sl__free(tokenizer);
         return SL_OK;
@@ -186,17 +202,81 @@ static int write_both(
     uint64_t begin_ns = sl__now_ns();
     int r = s2_synth_write(s, o->output, reterr);
     if (r == 0) {
+        say_written(o->output, begin_ns);
+        begin_ns = sl__now_ns();
         r = s2_synth_write_tokenizer(s, tokenizer, reterr);
     }
     if (r == 0) {
-        fprintf(stderr, "wrote %s in %.1f s\n",
-                sl__quote(quoted, sizeof quoted, o->output, strlen(o->output)),
-                (double)(sl__now_ns() - begin_ns) * 1e-9);
-        fprintf(stderr, "wrote %s\n",
-                sl__quote(quoted, sizeof quoted, tokenizer, strlen(tokenizer)));
+        say_written(tokenizer, begin_ns);
     }
     sl__free(tokenizer);
     return r;
+}
+
+static int write_s2(const synth_opts *o, uint32_t type, int *ret_status, sl_error *reterr)
+{
+    s2_synth_opts s = o->preset == PRESET_TINY ? s2_synth_tiny() : s2_synth_s2_pro();
+    s.seed = o->seed;
+    s.should_stop = interrupt_seen;
+    s.ar_type = type;
+    if (!s2_synth_type(o->codec_type, &s.codec_type) || s.codec_type > 1) {
+        *ret_status = report_usage(
+                cmd_synth_table.name, "--codec-type '%s', need f16 or f32", o->codec_type);
+        return SL_OK;
+    }
+    apply_sizes(o, &s.hp);
+    int r = s2_synth_complete(&s, reterr);
+    return r == 0 ? write_both(o, &s, ret_status, reterr) : r;
+}
+
+static int write_llama(const synth_opts *o, uint32_t type, int *ret_status, sl_error *reterr)
+{
+    const file_role output = {"--output", o->output, true};
+    s2_synth_llama m =
+            o->preset == PRESET_LLAMA_MOE ? s2_synth_llama_moe() : s2_synth_llama_dense();
+    m.noise = (s2_synth_noise){o->seed, interrupt_seen};
+    m.type = type;
+    set_size(&m.n_layer, o->layers);
+    set_size(&m.n_embd, o->dim);
+    set_size(&m.n_head, o->heads);
+    set_size(&m.n_head_kv, o->kv_heads);
+    set_size(&m.head_dim, o->head_dim);
+    set_size(&m.n_ff, o->ffn);
+    set_size(&m.n_vocab, o->vocab);
+    set_size(&m.n_ctx, o->context);
+    set_size(&m.n_expert, o->experts);
+    set_size(&m.n_expert_used, o->experts_used);
+    *ret_status = file_roles_check(cmd_synth_table.name, &output, 1);
+    if (*ret_status != OPT_RUN) {
+        return SL_OK;
+    }
+    uint64_t begin_ns = sl__now_ns();
+    int r = s2_synth_llama_write(&m, o->output, reterr);
+    if (r == 0) {
+        say_written(o->output, begin_ns);
+    }
+    return r;
+}
+
+/* Options that only some presets have a use for. */
+static int check_preset(const synth_opts *o, const opt_result *line)
+{
+    static const char *const of_s2[] = {"tokenizer-out", "codec-type", "fast-dim", "fast-layers",
+            "fast-ffn", "codebooks", "codebook-size", "latent", "encoder-dim", "decoder-dim",
+            "codec-layers", "window", "sample-rate"};
+    static const char *const of_moe[] = {"experts", "experts-used"};
+    bool is_s2 = o->preset == PRESET_S2_PRO || o->preset == PRESET_TINY;
+    const char *useless = NULL;
+    for (size_t i = 0; i < sizeof of_s2 / sizeof of_s2[0] && !is_s2; i++) {
+        useless = opt_given(line, of_s2[i]) ? of_s2[i] : useless;
+    }
+    for (size_t i = 0; i < sizeof of_moe / sizeof of_moe[0] && o->preset != PRESET_LLAMA_MOE; i++) {
+        useless = opt_given(line, of_moe[i]) ? of_moe[i] : useless;
+    }
+    return useless ? report_usage(cmd_synth_table.name,
+                             "--%s has no effect on --preset %s; leave it out", useless,
+                             preset_names[o->preset])
+                   : OPT_RUN;
 }
 
 int cmd_synth(int argc, char **argv)
@@ -204,30 +284,27 @@ int cmd_synth(int argc, char **argv)
     synth_opts o = {0};
     opt_result line;
     sl_error err = {0};
+    uint32_t type;
     int status = opt_parse(&cmd_synth_table, argc, argv, &o, &line);
     if (status != OPT_RUN) {
         return status;
     }
     if (!o.output) {
-        return report_usage("synth", "no output; name one with -o FILE.gguf");
+        return report_usage(cmd_synth_table.name, "no output; name one with -o FILE.gguf");
     }
-    s2_synth_opts s = o.preset == PRESET_TINY ? s2_synth_tiny() : s2_synth_s2_pro();
-    s.seed = o.seed;
-    if (!s2_synth_type(o.type, &s.ar_type)) {
-        return report_usage("synth", "--type '%s' is no type of a matrix; q8_0 is one", o.type);
+    if (!s2_synth_type(o.type, &type)) {
+        return report_usage(
+                cmd_synth_table.name, "--type '%s' is no type of a matrix; q8_0 is one", o.type);
     }
-    if (!s2_synth_type(o.codec_type, &s.codec_type) || s.codec_type > 1) {
-        return report_usage("synth", "--codec-type '%s', need f16 or f32", o.codec_type);
+    status = check_preset(&o, &line);
+    if (status != OPT_RUN) {
+        return status;
     }
-    apply_sizes(&o, &s.hp);
     interrupt_catch();
-    s.should_stop = interrupt_seen;
-    int r = s2_synth_complete(&s, &err);
-    if (r == 0) {
-        r = write_both(&o, &s, &status, &err);
-    }
+    bool is_llama = o.preset == PRESET_LLAMA_DENSE || o.preset == PRESET_LLAMA_MOE;
+    int r = is_llama ? write_llama(&o, type, &status, &err) : write_s2(&o, type, &status, &err);
     if (r < 0) {
-        return report_error("synth", &err);
+        return report_error(cmd_synth_table.name, &err);
     }
     return status == OPT_RUN ? 0 : status;
 }

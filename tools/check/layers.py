@@ -39,6 +39,7 @@ ALLOWED = {
 UPWARDS = {
     ("src/os/os_map.h", "sluice/map.h"),  # sl_file_id, the identity that the system calls fill
     ("apps/cli/cmd_synth.c", "engine/model/synth.h"),  # models of noise are no part of the public engine
+    ("apps/cli/cmd_synth.c", "engine/model/synth_llama.h"),
 }
 
 # Third-party header (regular expression) -> where it may be included.

@@ -1,9 +1,7 @@
 /*
  * Synthetic S2 models: every tensor and key of a real one, any size and type, seeded noise for weights.
  *
- * For tests and benchmarks: they compute what a real model of that size computes, and say nothing. The noise
- * of a tensor is one tile of about a million values, repeated from a place that depends on the seed and the
- * tensor, so that gigabytes are written at the speed of the disk.
+ * For tests and benchmarks: they compute what a real model of that size computes, and say nothing.
  *
  * Threads: any, one call at a time for a path.
  */

@@ -18,13 +18,9 @@ typedef struct builder {
     s2_synth_list *list;
 } builder;
 
-static void add(builder *b, uint32_t type, float mean, float scale, const uint64_t ne[3],
-        const char *fmt, ...) SL_PRINTF(6, 7);
-
-static void add(builder *b, uint32_t type, float mean, float scale, const uint64_t ne[3],
-        const char *fmt, ...)
+void s2_synth_list_add(s2_synth_list *list, uint32_t type, float mean, float scale,
+        const uint64_t ne[3], const char *fmt, ...)
 {
-    s2_synth_list *list = b->list;
     if (list->is_out_of_memory ||
             !sl__grow((void **)&list->items, &list->cap, list->n + 1, sizeof *list->items)) {
         list->is_out_of_memory = 1;
@@ -41,6 +37,8 @@ static void add(builder *b, uint32_t type, float mean, float scale, const uint64
     vsnprintf(t->name, sizeof t->name, fmt, ap);
     va_end(ap);
 }
+
+#define add(b, ...) s2_synth_list_add((b)->list, __VA_ARGS__)
 
 #define NE(...) ((const uint64_t[3]){__VA_ARGS__})
 

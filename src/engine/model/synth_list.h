@@ -25,6 +25,10 @@ typedef struct s2_synth_list {
     int is_out_of_memory;
 } s2_synth_list;
 
+/* Adds one; ne: up to three sizes, 0 = no such dimension. Out of memory is noted in the list. */
+void s2_synth_list_add(s2_synth_list *list, uint32_t type, float mean, float scale,
+        const uint64_t ne[3], const char *fmt, ...) SL_PRINTF(6, 7);
+
 /* Errors: SL_ENOMEM. Free with s2_synth_list_done in any case. */
 int s2_synth_list_fill(
         const s2_synth_opts *opts, s2_synth_list *list, sl_error *reterr) SL_MUST_CHECK;
