@@ -3,13 +3,15 @@
  * of one window, which are in the cache by then, are entered into the page table: that takes milliseconds, and the
  * addresses cannot become something else in between. Nothing is allocated under it, because allocators unmap.
  */
-#define _DEFAULT_SOURCE /* madvise */
+#define _DEFAULT_SOURCE /* syscall, madvise */
 
 #include "preload_job.h"
 
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/status.h"
@@ -119,8 +121,9 @@ static void enter(void *ud, const sl__os_map *map, uint64_t begin, uint64_t end)
     uint64_t at = begin;
     sl__mutex_lock(&jobs.lock);
     while (live_map_next(&job->live, &at, end, &part)) {
-        /* What cannot be entered (PROT_NONE, an old kernel) costs the program a fault, as ever. */
-        (void)madvise((void *)part.begin, part.end - part.begin, MADV_POPULATE_READ);
+        /* Past our own madvise, which would ask for whom. What cannot be entered (PROT_NONE, an old kernel) costs the
+         * program a fault, as ever. */
+        (void)syscall(SYS_madvise, part.begin, part.end - part.begin, MADV_POPULATE_READ);
     }
     sl__mutex_unlock(&jobs.lock);
     (void)madvise((char *)map->data + begin, (size_t)(end - begin), MADV_DONTNEED);

@@ -1,6 +1,7 @@
 /*
  * Stands between a program and mmap. When the program maps a GGUF file, MAP_POPULATE is taken off, and what is worth
- * it is populated within the RAM budget instead: once for each file, beside the program or before it goes on.
+ * it is populated within the RAM budget instead: once for each file, beside the program or before it goes on. Advice
+ * to read all of such a mapping ahead, which is what programs give beside MAP_POPULATE, is left out likewise.
  * Every other call is passed on as it is.
  *
  * This lives in somebody else's process, so: system calls instead of the next mmap in line, which an allocator or
@@ -12,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "gguf_maps.h"
 #include "known_files.h"
 #include "notice.h"
 #include "os/os_thread.h"
@@ -41,6 +44,10 @@
 #define MMAP_UNIT 1
 #endif
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
 /* All that the process has of it. */
 static struct {
     sl__mutex files_lock;
@@ -53,11 +60,15 @@ static struct {
     sl__mutex queue_lock;
     shim_job *queue; /* under queue_lock, as the next */
     bool has_worker;
+    sl__mutex maps_lock;
+    gguf_maps maps; /* under maps_lock */
+    atomic_bool has_maps;
     int seccomp_mode; /* at the beginning */
 } shim = {
         .files_lock = SL_MUTEX_INITIALIZER,
         .run_lock = SL_MUTEX_INITIALIZER,
         .queue_lock = SL_MUTEX_INITIALIZER,
+        .maps_lock = SL_MUTEX_INITIALIZER,
 };
 
 /* This thread is in code of ours. Initial exec: no allocation the first time. */
@@ -72,16 +83,45 @@ static void *system_mmap(void *addr, size_t n, int prot, int flags, int fd, int6
 #endif
 }
 
+/* What a call about n bytes is about: whole pages, and no more than there are addresses. */
+static live_part pages_of(const void *addr, size_t n)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t begin = (uintptr_t)addr;
+    const uintptr_t most = (UINTPTR_MAX - begin) / page * page;
+    return (live_part){begin, begin + (n < most ? (n + page - 1) / page * page : most)};
+}
+
+/* These addresses are something else now; no allocation, since allocators unmap. */
+static void lose_maps(live_part part)
+{
+    if (atomic_load(&shim.has_maps)) {
+        sl__mutex_lock(&shim.maps_lock);
+        gguf_maps_lose(&shim.maps, part);
+        sl__mutex_unlock(&shim.maps_lock);
+    }
+}
+
+static void add_map(live_part part)
+{
+    sl__mutex_lock(&shim.maps_lock);
+    gguf_maps_add(&shim.maps, part);
+    sl__mutex_unlock(&shim.maps_lock);
+    atomic_store(&shim.has_maps, true);
+}
+
 static void before_fork(void)
 {
     sl__mutex_lock(&shim.files_lock);
     sl__mutex_lock(&shim.queue_lock);
+    sl__mutex_lock(&shim.maps_lock);
     shim_jobs_lock();
 }
 
 static void after_fork(void)
 {
     shim_jobs_unlock();
+    sl__mutex_unlock(&shim.maps_lock);
     sl__mutex_unlock(&shim.queue_lock);
     sl__mutex_unlock(&shim.files_lock);
 }
@@ -93,6 +133,7 @@ static void after_fork_in_child(void)
     shim.files_lock = (sl__mutex)SL_MUTEX_INITIALIZER;
     shim.run_lock = (sl__mutex)SL_MUTEX_INITIALIZER;
     shim.queue_lock = (sl__mutex)SL_MUTEX_INITIALIZER;
+    shim.maps_lock = (sl__mutex)SL_MUTEX_INITIALIZER;
     shim.queue = NULL;
     shim.has_worker = false;
 }
@@ -311,6 +352,9 @@ static void *map_gguf(void *addr, const call *c, const sl_file_id *id)
         data = system_mmap(addr, c->n, c->prot, c->flags, c->fd, c->offset);
     }
     int errno_after = data == MAP_FAILED ? errno : errno_before;
+    if (data != MAP_FAILED && is_ours) {
+        add_map(pages_of(data, c->n));
+    }
     if (data != MAP_FAILED && map) {
         follow(c, id, data, &map);
     }
@@ -343,13 +387,20 @@ static void *map_any(void *addr, const call *c)
     is_inside = true;
     int os_error = errno;
     if ((c->flags & MAP_FIXED) != 0) {
-        shim_jobs_lose((live_part){(uintptr_t)addr, (uintptr_t)addr + c->n});
+        shim_jobs_lose(pages_of(addr, c->n));
     }
     bool is_file = c->fd >= 0 && (c->flags & MAP_ANONYMOUS) == 0 && c->n > 0;
     bool is_ours = is_file && is_gguf(c->fd, &id);
     errno = os_error;
-    data = is_ours ? map_gguf(addr, c, &id)
-                   : system_mmap(addr, c->n, c->prot, c->flags, c->fd, c->offset);
+    if (is_ours) {
+        data = map_gguf(addr, c, &id);
+    } else {
+        data = system_mmap(addr, c->n, c->prot, c->flags, c->fd, c->offset);
+        if (data != MAP_FAILED) {
+            /* By a fixed address, or where one was that has been moved away. */
+            lose_maps(pages_of(data, c->n));
+        }
+    }
     is_inside = false;
     return data;
 }
@@ -369,7 +420,48 @@ EXPORTED void *mmap64(void *addr, size_t n, int prot, int flags, int fd, off64_t
 EXPORTED int munmap(void *addr, size_t n)
 {
     if (!is_inside) {
-        shim_jobs_lose((live_part){(uintptr_t)addr, (uintptr_t)addr + n});
+        const live_part part = pages_of(addr, n);
+        shim_jobs_lose(part);
+        lose_maps(part);
     }
     return (int)syscall(SYS_munmap, addr, n);
+}
+
+/*
+ * All of a GGUF file, or so much of it that it is no hint of what is needed next, is not read ahead: that would bring
+ * in what is lazy or beyond the budget. What is worth it is on its way already.
+ */
+static bool is_left_out(const void *addr, size_t n, int advice)
+{
+    bool is_bulk = false;
+    if ((advice == MADV_WILLNEED || advice == MADV_POPULATE_READ) && !is_inside &&
+            atomic_load(&shim.has_maps)) {
+        sl__mutex_lock(&shim.maps_lock);
+        is_bulk = gguf_maps_is_bulk(&shim.maps, pages_of(addr, n));
+        sl__mutex_unlock(&shim.maps_lock);
+    }
+    return is_bulk;
+}
+
+/* Advice of no bytes is checked by the system, and done. */
+static int system_madvise(void *addr, size_t n, int advice)
+{
+    return (int)syscall(SYS_madvise, addr, is_left_out(addr, n, advice) ? 0 : n, advice);
+}
+
+EXPORTED int madvise(void *addr, size_t n, int advice)
+{
+    return system_madvise(addr, n, advice);
+}
+
+/* As the C library does it: an error is returned, and this way of forgetting pages does nothing. */
+EXPORTED int posix_madvise(void *addr, size_t n, int advice)
+{
+    int errno_before = errno;
+    int os_error = 0;
+    if (advice != POSIX_MADV_DONTNEED && system_madvise(addr, n, advice) != 0) {
+        os_error = errno;
+        errno = errno_before;
+    }
+    return os_error;
 }

@@ -66,7 +66,7 @@ lazily first 0 '[+#][.+]....#######*' "sluice run: $first: 24.0 MiB present*" --
 cold
 lazily background 0 "$picture" "*$middle: 24.0 MiB present*" --background "$probe" whole "$middle" '###+.....####'
 
-for mode in writable hidden duplicate mmap64 parts threads unmap fork errors; do
+for mode in writable hidden duplicate mmap64 parts threads advise unmap fork errors; do
     cold
     lazily "wait_$mode" 0 "$picture" '' -q --wait "$probe" $mode "$middle"
     cold
@@ -101,9 +101,18 @@ lazily switch 0 '[.+]............' '' --wait "$probe" whole "$middle"
 lazily switch_back 0 "$picture" '*24.0 MiB present*' --populate auto --wait "$probe" whole "$middle"
 unset LLAMA_MMAP_POPULATE
 
+# Advice to read everything ahead goes the way of MAP_POPULATE; a program that asks for a little at a time gets it.
+cold
+lazily off_advise 0 '[.+]............' '' --populate off --wait "$probe" advise "$middle"
+cold
+check over_budget_advise 0 '[.+]............' '*0 B present*' run --wait --ram 8M "$probe" advise "$middle"
+cold
+lazily advise_parts 0 "$whole" '*24.0 MiB present*' --wait "$probe" advise-parts "$middle"
+
 # What is no GGUF, or cannot be read as one, is mapped as the program asks for.
 cold
 lazily no_gguf 0 "$whole" '' --wait "$probe" whole "$other"
+lazily no_gguf_advise 0 "$whole" '' --wait "$probe" advise "$other"
 lazily broken 0 "$whole" "sluice run: $broken: GGUF version 1, *; it is mapped as the program asks for" \
     --wait "$probe" whole "$broken"
 

@@ -28,6 +28,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
 #define MIB       ((size_t)1 << 20)
 #define LETTER    (4 * MIB)
 #define N_THREADS 8
@@ -241,6 +245,31 @@ static void mode_mmap64(void)
     }
 }
 
+/* As llama.cpp does it: all of the file, and then each of its halves, is to be read ahead. */
+static void mode_advise(void)
+{
+    char *p = map(PROT_READ, MAP_SHARED | MAP_POPULATE, open_file(), 0, 0);
+    size_t half = file_bytes / 2 / 65536 * 65536;
+    errno = 1234;
+    if (posix_madvise(p, file_bytes, POSIX_MADV_WILLNEED) != 0 ||
+            madvise(p, file_bytes, MADV_WILLNEED) != 0 ||
+            madvise(p, half + MIB, MADV_WILLNEED) != 0 ||
+            madvise(p, file_bytes, MADV_POPULATE_READ) != 0 || errno != 1234) {
+        die("advice");
+    }
+}
+
+/* A MiB here and there: a program that knows what it needs. */
+static void mode_advise_parts(void)
+{
+    char *p = map(PROT_READ, MAP_SHARED, open_file(), 0, 0);
+    for (size_t at = 0; at + MIB <= file_bytes; at += MIB) {
+        if (madvise(p + at, MIB, MADV_POPULATE_READ) != 0) {
+            die("advice");
+        }
+    }
+}
+
 /* Gives the addresses to something else at once, again and again. */
 static void mode_unmap(void)
 {
@@ -288,6 +317,20 @@ static void mode_errors(void)
             mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED ||
             errno != EACCES || munmap((void *)1, 1) != -1 || errno != EINVAL) {
         die("another error than the system's");
+    }
+    char *q = map(PROT_READ, MAP_SHARED, fd, file_bytes, 0);
+    errno = 0;
+    if (madvise(q + 1, file_bytes - MIB, MADV_WILLNEED) != -1 || errno != EINVAL ||
+            madvise(q, SIZE_MAX, MADV_WILLNEED) != -1 || errno != EINVAL ||
+            madvise(q, MIB, 9999) != -1 || errno != EINVAL) {
+        die("another error than the system's for advice");
+    }
+    errno = 0;
+    munmap(q, file_bytes);
+    if (posix_madvise(q, file_bytes, POSIX_MADV_WILLNEED) != ENOMEM ||
+            posix_madvise(q + 1, MIB, POSIX_MADV_WILLNEED) != EINVAL ||
+            posix_madvise(q, MIB, POSIX_MADV_DONTNEED) != 0 || errno != 0) {
+        die("another error than the C library's for advice");
     }
     errno = 1234;
     map_whole();
@@ -413,6 +456,8 @@ static const struct {
         {"twice", mode_twice},
         {"parts", mode_parts},
         {"mmap64", mode_mmap64},
+        {"advise", mode_advise},
+        {"advise-parts", mode_advise_parts},
         {"unmap", mode_unmap},
         {"fork", mode_fork},
         {"errors", mode_errors},
