@@ -1,11 +1,12 @@
 #!/bin/sh
-# Puts the pinned ggml source and the ggml-vocab-* models into the cache folder and prints where they are.
+# Puts the pinned ggml source, llama.cpp's header and its ggml-vocab-* models into the cache folder and prints where.
 #
 #   tools/fetch_ggml.sh              fetch unless there, print the source folder on standard output
 #   tools/fetch_ggml.sh --where      print the folder without fetching; exit 1 if it is not filled
 #   tools/fetch_ggml.sh --cache-dir  print the cache folder
 #   tools/fetch_ggml.sh --ready      fetch ready-made libraries of the same ggml with every back end as a file of its
-#                                    own, Vulkan among them; print the prefix to give as SLUICE_GGML_DIR
+#                                    own, Vulkan among them, and of llama.cpp; print the prefix to give as
+#                                    SLUICE_GGML_DIR
 #
 # The cache is $SLUICE_CACHE_DIR, or sluice below the user's cache folder. A source folder appears in it by
 # one rename, when it is complete, so that an interrupted run leaves nothing that looks whole, and two runs
@@ -51,12 +52,12 @@ check_hash() {
         die "$bundle of $package has SHA-256 $found, but packaging/ggml.pin needs $sha256; nothing of it was used"
 }
 
-# Keeps the ggml folder, its licence and the vocabularies of the bundle in $1, as folder $2.
+# Keeps the ggml folder, its licence, llama.h and the vocabularies of the bundle in $1, as folder $2.
 unpack() {
     git clone --quiet --no-checkout "$1" "$2"
     head=$(git -C "$2" rev-parse HEAD)
     [ "$head" = "$commit" ] || die "the bundle holds commit $head, but packaging/ggml.pin needs $commit"
-    git -C "$2" checkout --quiet HEAD -- ggml LICENSE 'models/ggml-vocab-*'
+    git -C "$2" checkout --quiet HEAD -- ggml LICENSE include/llama.h 'models/ggml-vocab-*'
     rm -rf "$2/.git"
 }
 
@@ -90,8 +91,9 @@ fetch_ready() {
         die "$ready_package has SHA-256 $found, but packaging/ggml.pin needs $ready_sha256; nothing of it was used"
     mkdir -p "$tmp/prefix/lib/cmake/ggml"
     tar -xzf "$tmp"/*.tgz -C "$tmp"
-    cp "$tmp"/package/bins/*/libggml* "$tmp/prefix/lib/"
+    cp "$tmp"/package/bins/*/libggml* "$tmp"/package/bins/*/libllama.*.so "$tmp/prefix/lib/"
     cp -r "$source/ggml/include" "$tmp/prefix/include"
+    cp "$source/include/llama.h" "$tmp/prefix/include/"
     cp "$(dirname "$0")/../cmake/ggml/ready-config.cmake" "$tmp/prefix/lib/cmake/ggml/ggml-config.cmake"
     mv -T "$tmp/prefix" "$ready" 2>/dev/null || [ -d "$ready" ] || die "cannot create $ready"
 }
@@ -104,8 +106,8 @@ ready_package=$(pinned ready_package)
 ready_sha256=$(pinned ready_sha256)
 cache=$(cache_dir)
 case $cache in /*) ;; *) cache=$PWD/$cache ;; esac
-source=$cache/ggml-source-$(printf '%.16s' "$sha256")
-ready=$cache/ggml-ready-$(printf '%.16s' "$ready_sha256")
+source=$cache/llama-source-$(printf '%.16s' "$sha256")
+ready=$cache/llama-ready-$(printf '%.16s' "$ready_sha256")
 
 case ${1:-} in
     --cache-dir) printf '%s\n' "$cache" ;;
