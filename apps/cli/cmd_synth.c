@@ -18,6 +18,7 @@ typedef struct synth_opts {
     const char *tokenizer_out;
     const char *type;
     const char *codec_type;
+    const char *embedding_type;
     uint64_t seed;
     int preset;
     int32_t dim;
@@ -82,6 +83,9 @@ static const opt_def defs[] = {
                 "q4_k, q5_k, q6_k.",
                 "q8_0"),
         TEXT("codec-type", 0, codec_type, "TYPE", "Type of S2's codec: f16 or f32.", "f16"),
+        TEXT("embedding-type", 0, embedding_type, "TYPE",
+                "Type of a llama's token table, which is looked up row by row; default: --type.",
+                NULL),
         {.name = "seed",
                 .kind = OPT_U64,
                 .offset = offsetof(synth_opts, seed),
@@ -236,6 +240,12 @@ static int write_llama(const synth_opts *o, uint32_t type, int *ret_status, sl_e
             o->preset == PRESET_LLAMA_MOE ? s2_synth_llama_moe() : s2_synth_llama_dense();
     m.noise = (s2_synth_noise){o->seed, interrupt_seen};
     m.type = type;
+    m.embedding_type = type;
+    if (o->embedding_type && !s2_synth_type(o->embedding_type, &m.embedding_type)) {
+        *ret_status = report_usage(cmd_synth_table.name,
+                "--embedding-type '%s' is no type of a matrix; f16 is one", o->embedding_type);
+        return SL_OK;
+    }
     set_size(&m.n_layer, o->layers);
     set_size(&m.n_embd, o->dim);
     set_size(&m.n_head, o->heads);
@@ -258,20 +268,33 @@ static int write_llama(const synth_opts *o, uint32_t type, int *ret_status, sl_e
     return r;
 }
 
+static bool is_llama(const synth_opts *o)
+{
+    return o->preset == PRESET_LLAMA_DENSE || o->preset == PRESET_LLAMA_MOE;
+}
+
 /* Options that only some presets have a use for. */
 static int check_preset(const synth_opts *o, const opt_result *line)
 {
     static const char *const of_s2[] = {"tokenizer-out", "codec-type", "fast-dim", "fast-layers",
             "fast-ffn", "codebooks", "codebook-size", "latent", "encoder-dim", "decoder-dim",
             "codec-layers", "window", "sample-rate"};
+    static const char *const of_llama[] = {"embedding-type"};
     static const char *const of_moe[] = {"experts", "experts-used"};
-    bool is_s2 = o->preset == PRESET_S2_PRO || o->preset == PRESET_TINY;
+    const struct {
+        const char *const *names;
+        size_t n;
+        bool is_used;
+    } groups[] = {
+            {of_s2, sizeof of_s2 / sizeof of_s2[0], !is_llama(o)},
+            {of_llama, sizeof of_llama / sizeof of_llama[0], is_llama(o)},
+            {of_moe, sizeof of_moe / sizeof of_moe[0], o->preset == PRESET_LLAMA_MOE},
+    };
     const char *useless = NULL;
-    for (size_t i = 0; i < sizeof of_s2 / sizeof of_s2[0] && !is_s2; i++) {
-        useless = opt_given(line, of_s2[i]) ? of_s2[i] : useless;
-    }
-    for (size_t i = 0; i < sizeof of_moe / sizeof of_moe[0] && o->preset != PRESET_LLAMA_MOE; i++) {
-        useless = opt_given(line, of_moe[i]) ? of_moe[i] : useless;
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        for (size_t k = 0; k < groups[i].n && !groups[i].is_used; k++) {
+            useless = opt_given(line, groups[i].names[k]) ? groups[i].names[k] : useless;
+        }
     }
     return useless ? report_usage(cmd_synth_table.name,
                              "--%s has no effect on --preset %s; leave it out", useless,
@@ -301,8 +324,7 @@ int cmd_synth(int argc, char **argv)
         return status;
     }
     interrupt_catch();
-    bool is_llama = o.preset == PRESET_LLAMA_DENSE || o.preset == PRESET_LLAMA_MOE;
-    int r = is_llama ? write_llama(&o, type, &status, &err) : write_s2(&o, type, &status, &err);
+    int r = is_llama(&o) ? write_llama(&o, type, &status, &err) : write_s2(&o, type, &status, &err);
     if (r < 0) {
         return report_error(cmd_synth_table.name, &err);
     }

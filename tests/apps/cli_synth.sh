@@ -26,6 +26,10 @@ check no_effect_dense 2 '' 'sluice synth: --experts has no effect on --preset ll
     synth --preset llama-dense --experts 4 -o "$model"
 check no_effect_default 2 '' 'sluice synth: --experts-used has no effect on --preset s2-pro; *' \
     synth --experts-used 4 -o "$model"
+check no_effect_embedding 2 '' 'sluice synth: --embedding-type has no effect on --preset tiny; *' \
+    synth --preset tiny --embedding-type f16 -o "$model"
+check bad_embedding_type 2 '' "sluice synth: --embedding-type 'f61' is no type of a matrix; *" \
+    synth --preset llama-moe --embedding-type f61 -o "$model"
 check bad_type 2 '' "sluice synth: --type 'q8' is no type of a matrix; *" synth --preset llama-moe --type q8 -o "$model"
 check bad_codec_type 2 '' "sluice synth: --codec-type 'q8_0', need f16 or f32; *" synth --preset tiny --codec-type q8_0 -o "$model"
 check bad_preset 2 '' 'sluice synth: *--preset*' synth --preset lama-moe -o "$model"

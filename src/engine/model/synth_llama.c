@@ -35,6 +35,7 @@ s2_synth_llama s2_synth_llama_dense(void)
             .n_vocab = 128256,
             .n_ctx = 8192,
             .type = GGML_TYPE_Q8_0,
+            .embedding_type = GGML_TYPE_Q8_0,
             .noise = {.seed = 1},
     };
     return model;
@@ -54,6 +55,7 @@ s2_synth_llama s2_synth_llama_moe(void)
             .n_expert = 64,
             .n_expert_used = 8,
             .type = GGML_TYPE_Q8_0,
+            .embedding_type = GGML_TYPE_Q8_0,
             .noise = {.seed = 1},
     };
     return model;
@@ -208,7 +210,7 @@ static void add_layer(const s2_synth_llama *m, uint32_t i, s2_synth_list *list)
 static int fill(const s2_synth_llama *m, s2_synth_list *list, sl_error *reterr)
 {
     uint64_t d = m->n_embd;
-    s2_synth_list_add(list, m->type, 0, 1, NE(d, m->n_vocab), "token_embd.weight");
+    s2_synth_list_add(list, m->embedding_type, 0, 1, NE(d, m->n_vocab), "token_embd.weight");
     for (uint32_t i = 0; i < m->n_layer; i++) {
         add_layer(m, i, list);
     }

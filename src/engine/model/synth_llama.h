@@ -26,7 +26,8 @@ typedef struct s2_synth_llama {
     uint32_t n_ctx;
     uint32_t n_expert; /* 0 = dense */
     uint32_t n_expert_used;
-    uint32_t type; /* ggml type of the matrices; vectors and routers are F32 */
+    uint32_t type;           /* ggml type of the matrices; vectors and routers are F32 */
+    uint32_t embedding_type; /* of the table that tokens are looked up in */
     s2_synth_noise noise;
 } s2_synth_llama;
 

@@ -6,7 +6,7 @@
 #   SLUICE_LLAMA_PROBE_OBJECT=llama_probe.c.o cli_run_llama.sh
 #   ... SLUICE_LLAMA_TABLE=1 cli_run_llama.sh     prints a row for each first run, cold, instead; with large models
 #
-# SLUICE_LLAMA_DIR: where the models of the table go (3.5 GB); default: a folder that is removed.
+# SLUICE_LLAMA_DIR: where the models of the table go (3.3 GB); default: a folder that is removed.
 . tests/apps/check.sh
 unset SLUICE_POPULATE LLAMA_MMAP_POPULATE
 
@@ -117,27 +117,27 @@ row() {
         "$((n_cached >> 20)) | $(field logits 2) |"
 }
 
-# Three times each way: MODEL, tokens of the prompt, tokens behind it.
+# Three times each way: NAME of the row, MODEL, what is lazy, tokens of the prompt, tokens behind it.
 rows_of() {
-    model=$where/$1.gguf
+    name=$1 model=$2 lazy_over=$3
+    set -- "$probe" "$scratch/backends" "$model" "$4" "$5" 2
     for _ in 1 2 3; do
-        row "$1, $2 + $3" alone "$model" "$probe" "$scratch/backends" "$model" "$2" "$3" 2
+        row "$name" alone "$model" "$@"
         for how in --wait --background; do
-            row "$1, $2 + $3" "sluice run $how" "$model" "$SLUICE_PROGRAM" run -q --lazy-over 128M $how \
-                "$probe" "$scratch/backends" "$model" "$2" "$3" 2
+            row "$name" "sluice run $how" "$model" "$SLUICE_PROGRAM" run -q --lazy-over "$lazy_over" $how "$@"
         done
     done
 }
 
 print_table() {
     where=${SLUICE_LLAMA_DIR:-$scratch}
-    "$SLUICE_PROGRAM" synth --preset llama-dense -o "$where/dense.gguf"
-    "$SLUICE_PROGRAM" synth --preset llama-moe --layers 4 -o "$where/moe.gguf"
-    echo '| model, tokens | way | loaded ms | prompt ms | all ms | faults, major / minor | cached at the end MiB | logits |'
+    "$SLUICE_PROGRAM" synth --preset llama-dense --layers 12 -o "$where/dense.gguf"
+    "$SLUICE_PROGRAM" synth --preset llama-moe --layers 6 --dim 1024 --heads 8 --kv-heads 8 --ffn 512 --vocab 262144 \
+        --embedding-type f32 -o "$where/moe.gguf"
+    echo '| model | way | loaded ms | prompt ms | all ms | faults, major / minor | cached at the end MiB | logits |'
     echo '|---|---|---|---|---|---|---|---|'
-    rows_of dense 16 8
-    rows_of moe 1 4
-    rows_of moe 16 8
+    rows_of 'dense' "$where/dense.gguf" 4G 4 2
+    rows_of 'MoE, table lazy' "$where/moe.gguf" 512M 4 2
 }
 
 if [ -n "${SLUICE_LLAMA_TABLE:-}" ]; then

@@ -93,9 +93,12 @@ static void test_a_model_with_experts(void **state)
     sl_error err;
     s2_synth_llama m = small(6);
     m.type = GGML_TYPE_Q4_K;
+    m.embedding_type = GGML_TYPE_F16;
     sl_model *model = write_and_open(&m);
     const sl_gguf *gguf = sl_model_gguf(model, 0);
     assert_int_equal(sl_model_n_tensors(model), 3 + 2 * 10);
+    assert_shape(model, "token_embd.weight", GGML_TYPE_F16, 256, 300, 1);
+    assert_shape(model, "output.weight", GGML_TYPE_Q4_K, 256, 300, 1);
     assert_shape(model, "blk.1.ffn_gate_inp.weight", GGML_TYPE_F32, 256, 6, 1);
     assert_shape(model, "blk.1.ffn_gate_exps.weight", GGML_TYPE_Q4_K, 256, 512, 6);
     assert_shape(model, "blk.1.ffn_up_exps.weight", GGML_TYPE_Q4_K, 256, 512, 6);
@@ -158,7 +161,7 @@ static void test_sizes_that_do_not_fit_are_refused(void **state)
             {"4 heads of 33 share 2", small(0)},
             {"7 of 6 experts", small(6)},
             {"0 of 6 experts", small(6)},
-            {"row length 288 of token_embd.weight", small(0)},
+            {"row length 288 of blk.0.attn_q.weight", small(0)},
     };
     rows[0].m.n_vocab = 259;
     rows[1].m.n_head_kv = 3;
