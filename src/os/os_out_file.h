@@ -1,12 +1,13 @@
 /*
  * An output file that is complete or absent.
  *
- * Bytes go to a temporary file in the folder of `path` (of its target, if it is a symbolic link); commit
- * makes them durable and renames them into place, so that an existing file is replaced only by a complete
- * one. A path that exists and is no regular file (a terminal, FIFO, /dev/null) is written directly, as a
- * stream; "-" is standard output.
+ * Bytes go to a file in the folder of `path` (of its target, if it is a symbolic link) that has no name, or, on file
+ * systems that cannot have such, a temporary one; commit makes them durable and renames them into place, so that an
+ * existing file is replaced only by a complete one. A path that exists and is no regular file (a terminal, FIFO,
+ * /dev/null) is written directly, as a stream; "-" is standard output.
  *
- * Threads: one thread at a time. A process that is killed leaves at most the temporary file.
+ * Threads: one thread at a time. A process that is killed leaves nothing of a file without a name, unless it happens
+ * between the two system calls of a commit that give it the last one: then, as in the other case, .sluice-*.part.
  */
 #ifndef SL_OS_OUT_FILE_H
 #define SL_OS_OUT_FILE_H

@@ -1,6 +1,7 @@
 /*
- * A file takes its name only when it is whole. A stream has no second chance, so its bytes go out as they
- * come; both share one buffer, so that small writes cost no system call each.
+ * A file takes its name only when it is whole. Until then it has none at all where the file system can do that, so that
+ * nothing is left of a process that is killed; elsewhere it has one that nobody else has. A stream has no second
+ * chance, so its bytes go out as they come; both share one buffer, so that small writes cost no system call each.
  *
  * Signals that a failed write would raise (SIGPIPE, SIGXFSZ) are held back in the writing thread and taken
  * off again: the error is reported by the call, and the process keeps its own handlers.
@@ -28,14 +29,17 @@
 #define BUFFER_BYTES (64u << 10)
 #define MAX_LINKS    40
 #define MAX_TRIES    100
+#define NAME_BYTES   64
 
 struct sl__out_file {
     int fd;
     bool is_stream;
     bool is_stdout;
-    char *shown;  /* for messages */
-    char *target; /* the name it will get; NULL for a stream */
-    char *temp;   /* the name it has; NULL for a stream */
+    char *shown;     /* for messages */
+    char *target;    /* the name it will get; NULL for a stream */
+    char *temp;      /* the name it has until then, if is_named; NULL for a stream */
+    size_t n_folder; /* bytes of `temp` up to the slash behind its folder, which is the target's */
+    bool is_named;
     uint64_t n_bytes;
     int failed; /* first error of a write: a file with a hole is never committed */
     size_t n_buf;
@@ -96,6 +100,25 @@ static int write_all(int fd, const char *data, size_t n, int64_t offset)
     return -os_errno;
 }
 
+static int write_or_fail(
+        sl__out_file *file, const void *data, size_t n, int64_t offset, sl_error *reterr)
+{
+    int os_error = write_all(file->fd, data, n, offset);
+    if (os_error < 0) {
+        file->failed = fail_out(file, -os_error, "cannot write", reterr);
+        return file->failed;
+    }
+    return 0;
+}
+
+static int sync_file(sl__out_file *file, sl_error *reterr)
+{
+    /* EINVAL: this file system has nothing to sync. */
+    return fsync(file->fd) == 0 || errno == EINVAL
+                   ? 0
+                   : fail_out(file, errno, "cannot make it durable", reterr);
+}
+
 /* Follows links to the last path, which need not exist; sl__free it. */
 static int follow_links(const char *path, char **ret, sl_error *reterr)
 {
@@ -125,33 +148,129 @@ static int follow_links(const char *path, char **ret, sl_error *reterr)
     return sl__fail_os(reterr, ELOOP, "%s", sl__quote(shown, sizeof shown, path, strlen(path)));
 }
 
-/* A new file beside the target under a name that nobody has. */
-static int open_temp(sl__out_file *file, unsigned mode, sl_error *reterr)
+/* Room for a name beside the target; until it is taken, `temp` is the folder. */
+static int prepare_name(sl__out_file *file, sl_error *reterr)
 {
     const char *slash = strrchr(file->target, '/');
-    size_t n_folder = slash ? (size_t)(slash - file->target) + 1 : 0;
-    size_t cap = n_folder + 64;
-    file->temp = sl__alloc(cap, 1);
+    file->n_folder = slash ? (size_t)(slash - file->target) + 1 : 0;
+    file->temp = sl__alloc(file->n_folder + NAME_BYTES, 1);
     if (!file->temp) {
-        return sl__fail_nomem(reterr, cap, "a path");
+        return sl__fail_nomem(reterr, file->n_folder + NAME_BYTES, "a path");
     }
-    memcpy(file->temp, file->target, n_folder);
-    for (int i = 0; i < MAX_TRIES; i++) {
-        snprintf(file->temp + n_folder, cap - n_folder, ".sluice-%ld-%" PRIx64 "-%d.part",
+    memcpy(file->temp, file->target, file->n_folder);
+    file->temp[file->n_folder] = '.';
+    return 0;
+}
+
+/*
+ * Takes a name beside the target by `make`, which fails with EEXIST while somebody has it. Returns what `make` did, or
+ * -errno.
+ */
+static int take_name(sl__out_file *file, int (*make)(const sl__out_file *, unsigned), unsigned mode)
+{
+    int made = -1;
+    for (int i = 0; i < MAX_TRIES && made < 0; i++) {
+        snprintf(file->temp + file->n_folder, NAME_BYTES, ".sluice-%ld-%" PRIx64 "-%d.part",
                 (long)getpid(), sl__now_ns(), i);
-        file->fd = open(file->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
-        if (file->fd >= 0) {
-            return 0;
-        }
-        if (errno != EEXIST) {
+        made = make(file, mode);
+        if (made < 0 && errno != EEXIST) {
             break;
         }
     }
-    int os_errno = errno;
-    sl__free(file->temp);
-    file->temp = NULL;
-    return fail_out(file, os_errno, "cannot create a file in its folder", reterr);
+    file->is_named = made >= 0;
+    return made >= 0 ? made : -errno;
 }
+
+static int make_named(const sl__out_file *file, unsigned mode)
+{
+    return open(file->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
+}
+
+/* A new file beside the target under a name that nobody has. */
+static int open_named(sl__out_file *file, unsigned mode, sl_error *reterr)
+{
+    int fd = take_name(file, make_named, mode);
+    if (fd < 0) {
+        return fail_out(file, -fd, "cannot create a file in its folder", reterr);
+    }
+    file->fd = fd;
+    return 0;
+}
+
+#ifdef O_TMPFILE
+/* The path by which a file without a name is reached: the one way that needs no privilege. */
+static const char *path_of_fd(int fd, char path[40])
+{
+    snprintf(path, 40, "/proc/self/fd/%d", fd);
+    return path;
+}
+
+/* A new file in the target's folder without a name; false if this system cannot have it, or not give it one later. */
+static bool open_nameless(sl__out_file *file, unsigned mode)
+{
+    char path[40];
+    struct stat st;
+    int fd = open(file->temp, O_TMPFILE | O_RDWR | O_CLOEXEC, (mode_t)mode);
+    if (fd >= 0 && stat(path_of_fd(fd, path), &st) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    file->fd = fd;
+    return fd >= 0;
+}
+
+static int make_link(const sl__out_file *file, unsigned mode)
+{
+    char path[40];
+    (void)mode;
+    return linkat(AT_FDCWD, path_of_fd(file->fd, path), AT_FDCWD, file->temp, AT_SYMLINK_FOLLOW);
+}
+
+/* The bytes once more, under a name, where a rule of the system forbids links. The buffer must be empty. */
+static int copy_to_named(sl__out_file *file, sl_error *reterr)
+{
+    struct stat st;
+    uint64_t at = 0;
+    int from = file->fd;
+    int r = fstat(from, &st) == 0 ? open_named(file, 0600, reterr)
+                                  : fail_out(file, errno, "cannot put it in place", reterr);
+    if (r >= 0 && fchmod(file->fd, st.st_mode & 0777) != 0) {
+        r = fail_out(file, errno, "cannot set its permissions", reterr);
+    }
+    while (r >= 0 && at < file->n_bytes) {
+        ssize_t n = pread(from, file->buf, sizeof file->buf, (off_t)at);
+        r = n > 0 ? write_or_fail(file, file->buf, (size_t)n, -1, reterr)
+                  : fail_out(file, n < 0 ? errno : EIO, "cannot read it again", reterr);
+        at += n > 0 ? (uint64_t)n : 0;
+    }
+    if (file->fd != from) {
+        close(from);
+    }
+    return r < 0 ? r : sync_file(file, reterr);
+}
+
+/* Gives a file that has no name one beside the target. */
+static int give_name(sl__out_file *file, sl_error *reterr)
+{
+    int os_error = take_name(file, make_link, 0);
+    if (os_error == -ENOSPC || os_error == -EDQUOT || os_error == -EROFS) {
+        return fail_out(file, -os_error, "cannot put it in place", reterr);
+    }
+    return os_error < 0 ? copy_to_named(file, reterr) : 0;
+}
+#else
+static bool open_nameless(sl__out_file *file, unsigned mode)
+{
+    (void)file;
+    (void)mode;
+    return false;
+}
+
+static int give_name(sl__out_file *file, sl_error *reterr)
+{
+    return fail_out(file, ENOTSUP, "cannot put it in place", reterr);
+}
+#endif
 
 static int open_stream(sl__out_file *file, const char *path, sl_error *reterr)
 {
@@ -183,7 +302,10 @@ static int open_regular(sl__out_file *file, const char *path, const struct stat 
     if (st && access(file->target, W_OK) != 0) {
         return fail_out(file, errno, "cannot replace it", reterr);
     }
-    r = open_temp(file, mode, reterr);
+    r = prepare_name(file, reterr);
+    if (r >= 0 && !open_nameless(file, mode)) {
+        r = open_named(file, mode, reterr);
+    }
     if (r >= 0 && st && fchmod(file->fd, st->st_mode & 0777) != 0) {
         return fail_out(file, errno, "cannot set its permissions", reterr);
     }
@@ -233,17 +355,6 @@ int sl__out_file_open(const char *path, unsigned mode, sl__out_file **ret_file, 
         return r;
     }
     *ret_file = file;
-    return 0;
-}
-
-static int write_or_fail(
-        sl__out_file *file, const void *data, size_t n, int64_t offset, sl_error *reterr)
-{
-    int os_error = write_all(file->fd, data, n, offset);
-    if (os_error < 0) {
-        file->failed = fail_out(file, -os_error, "cannot write", reterr);
-        return file->failed;
-    }
     return 0;
 }
 
@@ -326,23 +437,31 @@ static int close_fd(sl__out_file *file, sl_error *reterr)
     return fail_out(file, errno, "cannot finish", reterr);
 }
 
-static int commit(sl__out_file *file, sl_error *reterr)
+/* What is durable gets its name: to itself first, then in place of what is there. */
+static int put_in_place(sl__out_file *file, sl_error *reterr)
 {
-    int r = sl__out_file_flush(file, reterr);
-    /* EINVAL: this file system has nothing to sync. */
-    if (r >= 0 && !file->is_stream && fsync(file->fd) != 0 && errno != EINVAL) {
-        r = fail_out(file, errno, "cannot make it durable", reterr);
-    }
+    int r = file->is_named ? 0 : give_name(file, reterr);
     if (r >= 0) {
         r = close_fd(file, reterr);
     }
-    if (r >= 0 && file->temp && rename(file->temp, file->target) != 0) {
+    if (r >= 0 && rename(file->temp, file->target) != 0) {
         r = fail_out(file, errno, "cannot put it in place", reterr);
     }
-    if (r >= 0 && file->temp) {
-        sl__free(file->temp);
-        file->temp = NULL;
+    if (r >= 0) {
+        file->is_named = false;
         sync_folder(file->target);
+    }
+    return r;
+}
+
+static int commit(sl__out_file *file, sl_error *reterr)
+{
+    int r = sl__out_file_flush(file, reterr);
+    if (r >= 0 && file->target) {
+        r = sync_file(file, reterr);
+    }
+    if (r >= 0) {
+        r = file->target ? put_in_place(file, reterr) : close_fd(file, reterr);
     }
     return r;
 }
@@ -363,7 +482,7 @@ void sl__out_file_discard(sl__out_file **file)
     if (f->fd >= 0 && !f->is_stdout) {
         close(f->fd);
     }
-    if (f->temp) {
+    if (f->is_named) {
         unlink(f->temp);
     }
     sl__free(f->temp);
