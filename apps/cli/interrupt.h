@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 /*
- * From now on the first SIGINT, SIGTERM or SIGHUP is noted and the second one ends the program. What nohup or a
- * shell's background job ignores stays ignored.
+ * From now on the first SIGINT, SIGTERM or SIGHUP is noted, and one that comes half a second later or more ends the
+ * program. What nohup or a shell's background job ignores stays ignored.
  */
 void interrupt_catch(void);
 
