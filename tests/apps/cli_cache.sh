@@ -1,6 +1,7 @@
 #!/bin/sh
-# sluice warm, cached and drop on copies of the demo model.
+# sluice warm, cached and drop on copies of the demo model. SLUICE_SHIM_PROBE maps the file in another process.
 . tests/apps/check.sh
+: "${SLUICE_SHIM_PROBE:?a program that maps files}"
 unset SLUICE_POPULATE LLAMA_MMAP_POPULATE
 model=$scratch/model.gguf
 case $(stat -f -c %T "$scratch") in
@@ -52,6 +53,47 @@ check drop_for_budget 0 '*' '' drop "$model"
 check over_budget 1 '0 B present *, 27.2 MiB skipped; budget 1.0 MiB, decided by given (--ram)' \
     'sluice warm: 27.2 MiB in 1 file were skipped, the budget is 1.0 MiB; *' warm --ram 1M "$model"
 check nothing_lazy 0 '0 B present*' '' warm --ram 1G --lazy-over 0 "$model"
+
+# Another process maps the file, or has a part of it locked: what cannot be dropped is counted, and the status says so.
+# When it is gone, everything goes.
+hold() {
+    mkfifo "$scratch/input.$1"
+    "$SLUICE_SHIM_PROBE" "$1" "$model" <"$scratch/input.$1" >"$scratch/held" 2>&1 &
+    holder=$!
+    exec 9>"$scratch/input.$1"
+    # A minute is more than it needs.
+    for _ in $(seq 600); do
+        if grep -q ready "$scratch/held" || ! kill -0 $holder 2>"$scratch/none"; then
+            break
+        fi
+        sleep 0.1
+    done
+    grep -q ready "$scratch/held"
+}
+let_go() {
+    exec 9>&-
+    wait $holder
+}
+check drop_before_held 0 '*' '' drop "$model"
+hold hold
+check held 1 "$model: * dropped, 32.4 MiB left" \
+    "sluice drop: $model: 32.4 MiB (* pages) stay cached; another process maps or locks them" drop "$model"
+check held_units 1 "$model: * dropped, 1*MiB left" \
+    "sluice drop: $model: 1*MiB (* pages) stay cached; another process maps or locks them" drop --units slow "$model"
+check held_is_cached 0 "$model: 32.4 MiB of 32.4 MiB cached (100.0%)*" '' cached "$model"
+let_go
+check held_no_more 0 "$model: * dropped, 0 B left" '' drop "$model"
+check_that held_no_more_is_cold is_cold
+check warm_before_locked 0 '*' '' warm --ram 1G "$model"
+if hold lock; then
+    check locked 1 "$model: * dropped, [1-9].* MiB left" \
+        "sluice drop: $model: [1-9].* MiB (* pages) stay cached; another process maps or locks them" drop "$model"
+    let_go
+else
+    echo 'left out: a MiB cannot be locked here'
+    exec 9>&-
+fi
+check locked_no_more 0 "$model: * dropped, 0 B left" '' drop "$model"
 
 # Named twice, opened once.
 check twice 0 "27.2 MiB present*" '' warm --ram 1G "$model" "$scratch/../$(basename "$scratch")/model.gguf"

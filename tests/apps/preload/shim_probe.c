@@ -306,6 +306,34 @@ static void mode_fork(void)
     }
 }
 
+static void wait_for_the_end_of_input(void)
+{
+    static const char ready[] = "ready\n";
+    char c;
+    if (write(1, ready, strlen(ready)) < 0) {
+        die("write");
+    }
+    while (read(0, &c, 1) > 0) {
+    }
+}
+
+/* Every page is in this process's page table until its input ends. */
+static void mode_hold(void)
+{
+    map_whole();
+    wait_for_the_end_of_input();
+}
+
+/* The same for a MiB in the middle, locked. */
+static void mode_lock(void)
+{
+    char *p = map(PROT_READ, MAP_SHARED, open_file(), 0, 0);
+    if (mlock(p + file_bytes / 2 / MIB * MIB, MIB) != 0) {
+        _exit(77);
+    }
+    wait_for_the_end_of_input();
+}
+
 /* What must come back as the system says it. */
 static void mode_errors(void)
 {
@@ -461,6 +489,8 @@ static const struct {
         {"unmap", mode_unmap},
         {"fork", mode_fork},
         {"errors", mode_errors},
+        {"hold", mode_hold},
+        {"lock", mode_lock},
         {"stderr", mode_stderr},
         {"locked-in", mode_locked_in},
         {"signal", mode_signal},
