@@ -74,13 +74,12 @@ const opt_command cmd_run_table = {
         .name = "run",
         .summary = "run another program, its GGUF files populated within the RAM budget",
         .synopsis = "[OPTIONS] [--] COMMAND [ARGUMENT]...",
-        .about = "Runs a program that maps GGUF files. Where it does, MAP_POPULATE is taken off, "
-                 "and what "
-                 "is worth it is made present within the RAM budget, once for each file. Anything "
-                 "else is as "
-                 "before, and if it cannot work, so are the GGUF files. The exit status is the "
-                 "program's; 126 "
-                 "and 127 mean that it cannot be run or was not found.",
+        .about = "Runs a program that maps GGUF files. Where it does, MAP_POPULATE and advice to "
+                 "read "
+                 "most of the file ahead are taken off, and what is worth it is made present "
+                 "within the RAM budget, once for each file. Anything else is as before, and if it "
+                 "cannot work, so are the GGUF files. The exit status is the program's; 126 and "
+                 "127 mean that it cannot be run or was not found.",
         .operand = "COMMAND",
         .min_operands = 1,
         .max_operands = SIZE_MAX,

@@ -1,7 +1,7 @@
 /*
  * sluice serve: the speech server of apps/server until it is told to stop.
  *
- * The first interrupt ends it in order, a second one at once. A hang-up ends it only if it has a terminal that can
+ * The first interrupt ends it in order, a later one at once. A hang-up ends it only if it has a terminal that can
  * hang up: as a service there is nothing to read again.
  */
 #include <signal.h>

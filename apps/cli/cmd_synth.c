@@ -106,7 +106,8 @@ static const opt_def defs[] = {
         SIZE("codebook-size", codebook_size, "Entries of an AR codebook.", 2, 1 << 18),
         SIZE("context", context, "Positions that fit.", 16, 1 << 22),
         SIZE("experts", experts, "Experts of a layer of llama-moe.", 1, 512),
-        SIZE("experts-used", experts_used, "How many of them compute a token.", 1, 512),
+        SIZE("experts-used", experts_used,
+                "How many of them compute a token; default: 8, or all if there are fewer.", 1, 512),
         SIZE("latent", latent, "Width of the codec's latents.", 1, 8192),
         SIZE("encoder-dim", encoder_dim, "Channels of the first encoder stage.", 1, 1024),
         SIZE("decoder-dim", decoder_dim, "Channels of the first decoder stage.", 1, 8192),
@@ -255,6 +256,8 @@ static int write_llama(const synth_opts *o, uint32_t type, int *ret_status, sl_e
     set_size(&m.n_vocab, o->vocab);
     set_size(&m.n_ctx, o->context);
     set_size(&m.n_expert, o->experts);
+    /* As many as the preset has, or all. */
+    m.n_expert_used = m.n_expert_used < m.n_expert ? m.n_expert_used : m.n_expert;
     set_size(&m.n_expert_used, o->experts_used);
     *ret_status = file_roles_check(cmd_synth_table.name, &output, 1);
     if (*ret_status != OPT_RUN) {

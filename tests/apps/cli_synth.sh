@@ -13,6 +13,9 @@ for preset in llama-dense llama-moe; do
     check "$preset" 0 '' "wrote $scratch/$preset.gguf in *" synth --preset $preset $small -o "$scratch/$preset.gguf"
     check "${preset}_is_a_model" 0 '*general.architecture * llama*token_type*' '' inspect "$scratch/$preset.gguf"
 done
+# shellcheck disable=SC2086
+check few_experts 0 '' '*' synth --preset llama-moe --experts 2 $small -o "$scratch/llama-moe.gguf"
+check few_experts_all_used 0 '*llama.expert_used_count *u32 *2*' '' inspect "$scratch/llama-moe.gguf"
 check_that no_tokenizer_beside [ "$(left)" = './llama-dense.gguf ./llama-moe.gguf ' ]
 rm "$scratch"/*.gguf
 

@@ -1,6 +1,13 @@
 /* The metadata of an S2 model, with the types and names of the published files. */
 #include "engine/model/synth_list.h"
 
+void s2_synth_put_u32s(sl__gguf_writer *w, const s2_synth_u32 *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        sl__gguf_put_u64(w, items[i].key, SL_GGUF_U32, items[i].v);
+    }
+}
+
 static void put_ar_keys(sl__gguf_writer *w, const s2_synth_opts *opts)
 {
     const s2_hparams *hp = &opts->hp;
@@ -10,10 +17,7 @@ static void put_ar_keys(sl__gguf_writer *w, const s2_synth_opts *opts)
     static const char name[] = "Synthetic S2 model: noise for weights";
     sl__gguf_put_str(w, "general.architecture", (sl_span){arch, sizeof arch - 1});
     sl__gguf_put_str(w, "general.name", (sl_span){name, sizeof name - 1});
-    const struct {
-        const char *key;
-        uint32_t v;
-    } u32s[] = {
+    const s2_synth_u32 u32s[] = {
             {"fish-speech.context_length", hp->n_ctx},
             {"fish-speech.embedding_length", s->n_embd},
             {"fish-speech.feed_forward_length", s->n_ff},
@@ -33,9 +37,7 @@ static void put_ar_keys(sl__gguf_writer *w, const s2_synth_opts *opts)
             {"fish_speech.fast_head_count_kv", f->n_head_kv},
             {"fish_speech.fast_head_dim", f->head_dim},
     };
-    for (size_t i = 0; i < sizeof u32s / sizeof u32s[0]; i++) {
-        sl__gguf_put_u64(w, u32s[i].key, SL_GGUF_U32, u32s[i].v);
-    }
+    s2_synth_put_u32s(w, u32s, sizeof u32s / sizeof u32s[0]);
 }
 
 static void put_ar_constants(sl__gguf_writer *w, const s2_synth_opts *opts)
@@ -90,10 +92,7 @@ static void put_codec_lists(sl__gguf_writer *w, const s2_codec_hparams *c)
 
 static void put_codec_keys(sl__gguf_writer *w, const s2_codec_hparams *c)
 {
-    const struct {
-        const char *key;
-        uint32_t v;
-    } u32s[] = {
+    const s2_synth_u32 u32s[] = {
             {CODEC_KEY "sample_rate", c->sample_rate},
             {CODEC_KEY "hop_length", c->hop},
             {CODEC_KEY "frame_length", c->hop},
@@ -115,9 +114,7 @@ static void put_codec_keys(sl__gguf_writer *w, const s2_codec_hparams *c)
             {CODEC_KEY "rvq_transformer.dim", c->post_tf.n_embd},
             {CODEC_KEY "rvq_transformer.feed_forward_length", c->post_tf.n_ff},
     };
-    for (size_t i = 0; i < sizeof u32s / sizeof u32s[0]; i++) {
-        sl__gguf_put_u64(w, u32s[i].key, SL_GGUF_U32, u32s[i].v);
-    }
+    s2_synth_put_u32s(w, u32s, sizeof u32s / sizeof u32s[0]);
     put_codec_lists(w, c);
     sl__gguf_put_i64(w, CODEC_KEY "transformer.n_local_heads", SL_GGUF_I32, -1);
     sl__gguf_put_i64(w, CODEC_KEY "rvq_transformer.n_local_heads", SL_GGUF_I32, -1);

@@ -34,7 +34,16 @@ int s2_synth_list_fill(
         const s2_synth_opts *opts, s2_synth_list *list, sl_error *reterr) SL_MUST_CHECK;
 void s2_synth_list_done(s2_synth_list *list);
 
-/* Puts every key. Errors are kept by the writer. */
+/* A key whose value is a u32. */
+typedef struct s2_synth_u32 {
+    const char *key;
+    uint32_t v;
+} s2_synth_u32;
+
+/* Errors are kept by the writer, here and below. */
+void s2_synth_put_u32s(sl__gguf_writer *w, const s2_synth_u32 *items, size_t n);
+
+/* Puts every key of an S2 model. */
 void s2_synth_put_keys(const s2_synth_opts *opts, sl__gguf_writer *w);
 
 #endif

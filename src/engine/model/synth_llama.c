@@ -88,10 +88,7 @@ static void put_keys(const s2_synth_llama *model, sl__gguf_writer *w)
     static const char name[] = "Synthetic llama model: noise for weights";
     sl__gguf_put_str(w, "general.architecture", (sl_span){arch, sizeof arch - 1});
     sl__gguf_put_str(w, "general.name", (sl_span){name, sizeof name - 1});
-    const struct {
-        const char *key;
-        uint32_t v;
-    } u32s[] = {
+    const s2_synth_u32 u32s[] = {
             {"llama.context_length", model->n_ctx},
             {"llama.embedding_length", model->n_embd},
             {"llama.block_count", model->n_layer},
@@ -102,13 +99,13 @@ static void put_keys(const s2_synth_llama *model, sl__gguf_writer *w)
             {"llama.attention.value_length", model->head_dim},
             {"llama.rope.dimension_count", model->head_dim},
             {"llama.vocab_size", model->n_vocab},
+    };
+    const s2_synth_u32 experts[] = {
             {"llama.expert_count", model->n_expert},
             {"llama.expert_used_count", model->n_expert_used},
     };
-    size_t n = sizeof u32s / sizeof u32s[0] - (model->n_expert > 0 ? 0 : 2);
-    for (size_t i = 0; i < n; i++) {
-        sl__gguf_put_u64(w, u32s[i].key, SL_GGUF_U32, u32s[i].v);
-    }
+    s2_synth_put_u32s(w, u32s, sizeof u32s / sizeof u32s[0]);
+    s2_synth_put_u32s(w, experts, model->n_expert > 0 ? 2 : 0);
     sl__gguf_put_f64(w, "llama.rope.freq_base", SL_GGUF_F32, 1e6);
     sl__gguf_put_f64(w, "llama.attention.layer_norm_rms_epsilon", SL_GGUF_F32, 1e-5);
 }
