@@ -300,7 +300,7 @@ static int check_preset(const synth_opts *o, const opt_result *line)
         }
     }
     return useless ? report_usage(cmd_synth_table.name,
-                             "--%s has no effect on --preset %s; leave it out", useless,
+                             "--%s has no effect with --preset %s; leave it out", useless,
                              preset_names[o->preset])
                    : OPT_RUN;
 }

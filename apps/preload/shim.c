@@ -105,6 +105,7 @@ static void lose_maps(live_part part)
 static void add_map(live_part part)
 {
     sl__mutex_lock(&shim.maps_lock);
+    gguf_maps_lose(&shim.maps, part); /* of a mapping that this one lies over */
     gguf_maps_add(&shim.maps, part);
     sl__mutex_unlock(&shim.maps_lock);
     atomic_store(&shim.has_maps, true);

@@ -21,15 +21,15 @@ rm "$scratch"/*.gguf
 
 model=$scratch/x.gguf
 check no_output 2 '' 'sluice synth: no output; *' synth --preset llama-moe
-check no_effect_s2 2 '' 'sluice synth: --fast-dim has no effect on --preset llama-moe; *' \
+check no_effect_s2 2 '' 'sluice synth: --fast-dim has no effect with --preset llama-moe; *' \
     synth --preset llama-moe --fast-dim 64 -o "$model"
-check no_effect_tokenizer 2 '' 'sluice synth: --tokenizer-out has no effect on --preset llama-dense; *' \
+check no_effect_tokenizer 2 '' 'sluice synth: --tokenizer-out has no effect with --preset llama-dense; *' \
     synth --preset llama-dense --tokenizer-out "$scratch/t.json" -o "$model"
-check no_effect_dense 2 '' 'sluice synth: --experts has no effect on --preset llama-dense; *' \
+check no_effect_dense 2 '' 'sluice synth: --experts has no effect with --preset llama-dense; *' \
     synth --preset llama-dense --experts 4 -o "$model"
-check no_effect_default 2 '' 'sluice synth: --experts-used has no effect on --preset s2-pro; *' \
+check no_effect_default 2 '' 'sluice synth: --experts-used has no effect with --preset s2-pro; *' \
     synth --experts-used 4 -o "$model"
-check no_effect_embedding 2 '' 'sluice synth: --embedding-type has no effect on --preset tiny; *' \
+check no_effect_embedding 2 '' 'sluice synth: --embedding-type has no effect with --preset tiny; *' \
     synth --preset tiny --embedding-type f16 -o "$model"
 check bad_embedding_type 2 '' "sluice synth: --embedding-type 'f61' is no type of a matrix; *" \
     synth --preset llama-moe --embedding-type f61 -o "$model"
