@@ -61,7 +61,8 @@ SL_API int sl_page_cache_warm(
 /*
  * Lets go of the ranges: first this process's page table, then the cache, then counts what is left. Whole pages
  * only: a page at the edge that holds bytes outside the set stays, unless only padding of less than a page lies
- * between two ranges. Dirty pages are written out first.
+ * between two ranges. Dirty pages are written out first, and what is being read just then is waited for: a quarter
+ * of a second behind the last page that went.
  * *ret_left_bytes: what is still cached, because another process maps it or the kernel keeps it; UINT64_MAX if
  * the system does not say.
  * Errors: SL_EINVAL, SL_EBUSY (locked pages), SL_ENOMEM, SL_EIO.

@@ -9,9 +9,14 @@
 #include "base/status.h"
 #include "os/os_page_cache.h"
 #include "os/os_process.h"
+#include "os/os_thread.h"
 #include "source/map_os.h"
 
 #define WARM_BYTES (UINT64_C(1) << 20)
+
+/* How long a drop waits for pages that are on their way in: until none has gone for a quarter of a second. */
+#define STEP_NS     UINT64_C(5000000)
+#define STILL_STEPS 50
 
 static const char *shown_path(const sl_map *map, char *buf, size_t n)
 {
@@ -190,6 +195,35 @@ static int drop_pages(const sl_map *map, const sl_ranges *pages, sl_error *reter
     return 0;
 }
 
+/*
+ * What stays at first may be dirty, or still on its way in: read-ahead that somebody began goes on by itself, that of
+ * opening the file included. *ret_left is counted again after each try.
+ */
+static int drop_the_rest(
+        const sl_map *map, const sl_ranges *pages, uint64_t *ret_left, sl_error *reterr)
+{
+    unsigned n_still = 0;
+    if (*ret_left == 0 || sl__os_sync(sl__map_os(map)) < 0) {
+        return 0;
+    }
+    while (*ret_left > 0 && n_still < STILL_STEPS) {
+        uint64_t before = *ret_left;
+        int r = drop_pages(map, pages, reterr);
+        if (r < 0) {
+            return r;
+        }
+        if (sl_page_cache_cached_in(map, pages, ret_left, NULL) < 0) {
+            *ret_left = UINT64_MAX;
+            return 0;
+        }
+        n_still = *ret_left < before ? 0 : n_still + 1;
+        if (*ret_left > 0) {
+            sl__sleep_ns(STEP_NS);
+        }
+    }
+    return 0;
+}
+
 int sl_page_cache_drop(
         const sl_map *map, const sl_ranges *ranges, uint64_t *ret_left_bytes, sl_error *reterr)
 {
@@ -202,14 +236,12 @@ int sl_page_cache_drop(
     if (r >= 0) {
         r = drop_pages(map, &pages, reterr);
     }
-    bool is_known = r >= 0 && sl_page_cache_cached_in(map, &pages, &left, NULL) >= 0;
-    if (is_known && left > 0 && sl__os_sync(sl__map_os(map)) >= 0) {
-        r = drop_pages(map, &pages, reterr);
-        is_known = sl_page_cache_cached_in(map, &pages, &left, NULL) >= 0;
+    if (r >= 0 && sl_page_cache_cached_in(map, &pages, &left, NULL) >= 0) {
+        r = drop_the_rest(map, &pages, &left, reterr);
     }
     sl_ranges_done(&pages);
     if (r >= 0) {
-        *ret_left_bytes = is_known ? left : UINT64_MAX;
+        *ret_left_bytes = left;
     }
     return r;
 }

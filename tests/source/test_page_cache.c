@@ -125,6 +125,20 @@ static void test_G2_38_pages_that_were_just_written(void **state)
     assert_int_equal(cached(f, 0, f->size), 0);
 }
 
+/* Read-ahead that was begun just before goes on by itself: its pages are waited for. */
+static void test_pages_that_are_on_their_way_in(void **state)
+{
+    page_file *f = *state;
+    int fd = open(f->path, O_RDONLY);
+    assert_true(fd >= 0);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED), 0);
+        page_drop(f->map);
+    }
+    close(fd);
+    assert_int_equal(cached(f, 0, f->size), 0);
+}
+
 static void test_G2_38_locked_pages(void **state)
 {
     page_file *f = *state;
@@ -244,6 +258,7 @@ int main(void)
             CASE(test_ranges_outside_the_file),
             CASE(test_G2_38_a_file_that_is_mapped_twice),
             CASE(test_G2_38_pages_that_were_just_written),
+            CASE(test_pages_that_are_on_their_way_in),
             CASE(test_G2_38_locked_pages),
             CASE(test_drop_leaves_the_neighbours),
             CASE(test_warm_can_be_cancelled),
