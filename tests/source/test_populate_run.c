@@ -426,12 +426,14 @@ static char *flags_of(const sl_map *map)
     return flags;
 }
 
-/* A page read for itself is one major fault: a read-ahead of 128 KiB makes one of 32 pages. */
+/* A page read for itself is one major fault; read ahead, 32 of them are one, or what little the disk is set to. */
 static void test_G2_33_reads_are_large(void **state)
 {
     fixture *x = *state;
     struct rusage before;
     struct rusage after;
+    uint64_t at_once = sl__os_read_ahead_bytes(sl__map_os(x->f.map));
+    at_once = at_once > 0 && at_once < 128 * KIB ? at_once : 128 * KIB;
     char *flags = flags_of(x->f.map);
     assert_null(strstr(flags, " rr"));
     free(flags);
@@ -439,7 +441,7 @@ static void test_G2_33_reads_are_large(void **state)
     assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
     assert_ok(run(x, &sl__populate_system), &x->err);
     assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
-    assert_in_range(after.ru_majflt - before.ru_majflt, 0, N_PAGES / 32);
+    assert_in_range(after.ru_majflt - before.ru_majflt, 0, x->f.size / at_once);
     /* The first pass reads nothing any more. */
     volatile const char *data = sl_map_data(x->f.map);
     unsigned sum = 0;

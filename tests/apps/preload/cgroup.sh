@@ -6,6 +6,7 @@
 #   SLUICE_CGROUP_MIB=4096 SLUICE_CGROUP_LIMITS="3072 5120 8192" SLUICE_CGROUP_DATA=real cgroup.sh
 #
 # does the same with a real model of 4 GiB on a disk, and shows beside it what MAP_POPULATE of the whole file does.
+# SLUICE_CGROUP_DATA is holes, zeros (written ones, which the disk must give back) or real: random bytes.
 . tests/apps/check.sh
 unset SLUICE_POPULATE LLAMA_MMAP_POPULATE
 : "${SLUICE_SHIM_PROBE:?a program that maps files}"
@@ -14,37 +15,49 @@ limits=${SLUICE_CGROUP_LIMITS:-2096 2304}
 reserve_mib=2048
 slack_mib=24 # programs, page tables, what the kernel counts in batches
 
-# The folder of this process's group, where a child can be made.
+# The folder of this process's group, where a child can be made. In version 2 a group with processes gives its children
+# no limits, so the next one above that does is taken.
 v1=$(sed -n 's/^[0-9]*:\([^:]*,\)\{0,1\}memory\(,[^:]*\)\{0,1\}:\(.*\)/\3/p' /proc/self/cgroup)
 v2=$(sed -n 's/^0::\(.*\)/\1/p' /proc/self/cgroup)
-if [ -n "$v1" ] && [ -e "/sys/fs/cgroup/memory$v1/memory.limit_in_bytes" ]; then
+v1=${v1%/} v2=${v2%/}
+if [ -e "/sys/fs/cgroup/memory$v1/memory.limit_in_bytes" ]; then
     group=/sys/fs/cgroup/memory$v1/sluice-test-$$
-    limit=memory.limit_in_bytes peak=memory.max_usage_in_bytes bound_name='cgroup memory.limit_in_bytes'
-elif [ -n "$v2" ] && grep -qw memory "/sys/fs/cgroup$v2/cgroup.subtree_control" 2>"$scratch/none"; then
-    group=/sys/fs/cgroup$v2/sluice-test-$$
-    limit=memory.max peak=memory.peak bound_name='cgroup memory.max'
+    limit=memory.limit_in_bytes peak=memory.max_usage_in_bytes events=memory.oom_control
+    bound_name='cgroup memory.limit_in_bytes'
 else
-    echo "skipped: no control group of this process takes a child with a limit of memory"
-    exit 77
+    while [ -n "$v2" ] && ! grep -qw memory "/sys/fs/cgroup$v2/cgroup.subtree_control" 2>"$scratch/none"; do
+        v2=${v2%/*}
+    done
+    group=/sys/fs/cgroup$v2/sluice-test-$$
+    limit=memory.max peak=memory.peak events=memory.events bound_name='cgroup memory.max'
 fi
-if ! mkdir "$group" 2>"$scratch/none" || ! echo $((2100 << 20)) 2>"$scratch/none" >"$group/$limit"; then
-    rmdir "$group" 2>"$scratch/none"
-    echo "skipped: no control group can be made in $(dirname "$group")"
-    exit 77
+skip() { echo "skipped: $*"; exit 77; }
+[ -e "$(dirname "$group")/cgroup.procs" ] || skip "there are no control groups at $(dirname "$group")"
+is_limited=no
+if mkdir "$group" 2>"$scratch/none"; then
+    ! echo $((2100 << 20)) 2>"$scratch/none" >"$group/$limit" || is_limited=yes
+    [ -e "$group/$peak" ] || is_limited=no
+    rmdir "$group"
 fi
-rmdir "$group"
+[ $is_limited = yes ] || skip "no control group with $limit and $peak can be made in $(dirname "$group")"
 trap 'rmdir "$group" 2>"$scratch/none"; rm -rf "$scratch"' EXIT
 
 model=$scratch/model.gguf
 "$SLUICE_SHIM_PROBE" make "$model" 3 $((mib / 4)) $((mib / 4)) $((mib / 2))
-if [ "${SLUICE_CGROUP_DATA:-holes}" = real ]; then
+case ${SLUICE_CGROUP_DATA:-holes} in
+    real) source=/dev/urandom ;;
+    zeros) source=/dev/zero ;;
+    *) source= ;;
+esac
+if [ -n "$source" ]; then
     begin=$(($(stat -c %s "$model") - (mib << 20)))
     head -c "$begin" "$model" >"$scratch/head"
-    { cat "$scratch/head" && head -c "${mib}M" /dev/urandom; } >"$model"
+    { cat "$scratch/head" && head -c $((mib << 20)) "$source"; } >"$model"
     sync "$model"
 fi
 
-# In a new group with this limit of MiB: a command. Leaves its status, its peak in MiB, and its output.
+# In a new group with this limit of MiB: a command. Leaves its status, its peak in MiB, how many the kernel killed, and
+# its output.
 inside() {
     mkdir "$group" && echo $(($1 << 20)) >"$group/$limit"
     shift
@@ -52,6 +65,7 @@ inside() {
     status=0
     sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$@" >"$scratch/out" 2>&1 || status=$?
     peak_mib=$(($(cat "$group/$peak") >> 20))
+    killed=$(sed -n 's/^oom_kill //p' "$group/$events")
     "$SLUICE_PROGRAM" drop "$model" >"$scratch/dropped"
     rmdir "$group"
     out=$(cat "$scratch/out")
@@ -65,6 +79,7 @@ for mib_limit in $limits; do
     most=$((mib_limit - reserve + slack_mib))
     inside "$mib_limit" "$SLUICE_PROGRAM" warm -q --units none "$model"
     echo "| $mib_limit | $mib | sluice warm | $status | $peak_mib | $(echo "$out" | head -1) |"
+    check_that "killed_$mib_limit" [ "$killed" = 0 ]
     check_that "peak_$mib_limit" [ "$peak_mib" -le "$most" ]
     check_that "bound_$mib_limit" matches "*decided by $bound_name ($group/$limit)*" "$out"
     if [ $((mib + slack_mib)) -le $((mib_limit - reserve)) ]; then
@@ -76,6 +91,7 @@ for mib_limit in $limits; do
     fi
     inside "$mib_limit" "$SLUICE_PROGRAM" run --wait -- "$SLUICE_SHIM_PROBE" whole "$model"
     echo "| $mib_limit | $mib | sluice run, a program with MAP_POPULATE | $status | $peak_mib | $(echo "$out" | grep 'present' | sed 's/.*gguf: //') |"
+    check_that "run_killed_$mib_limit" [ "$killed" = 0 ]
     check_that "run_peak_$mib_limit" [ "$peak_mib" -le "$most" ]
     check_that "run_status_$mib_limit" [ $status = 0 ]
     inside "$mib_limit" "$SLUICE_SHIM_PROBE" whole "$model"
