@@ -10,7 +10,7 @@ configure = cmake --preset $(1) --log-level=NOTICE
 build = cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j $(JOBS) $(2)
 
-.PHONY: all setup demo test test-release test-asan test-tsan test-vulkan bench lint fuzz install clean help
+.PHONY: all setup demo test test-release test-asan test-tsan test-vulkan test-vm bench lint fuzz install clean help
 
 all: ## build the program: build/sluice
 	@tools/setup.sh --check build
@@ -48,6 +48,9 @@ test-asan:
 	@$(call build,build-asan)
 	@$(call run_tests,build-asan)
 
+test-vm: ## in control groups of version 2, on Debian's kernels in a virtual machine (takes minutes, not in test)
+	@tools/test_vm.sh $(JOBS)
+
 bench: ## all benchmarks; they compare within one run
 	@tools/setup.sh build test bench
 	@$(call configure,release)
@@ -69,4 +72,4 @@ clean: ## remove the build folders and the demo's files; the ggml cache stays
 	rm -rf build build-asan build-tsan build-vulkan build-fuzz build-dev demo.wav demo.png demo.json
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what is missing of packaging/debian-packages.txt, and touches nothing if all of it is there.
 #
-#   tools/setup.sh GROUP...   groups: run build test vulkan lint fuzz bench
+#   tools/setup.sh GROUP...   groups: run build test vulkan lint fuzz bench vm
 #   tools/setup.sh --check GROUP...   only say what is missing; exit 1 if anything is
 set -eu
 
@@ -56,9 +56,9 @@ if [ "${1:-}" = --check ]; then
     only_check=true
     shift
 fi
-[ $# -gt 0 ] || die "which groups? use one or more of: run build test vulkan lint fuzz bench"
+[ $# -gt 0 ] || die "which groups? use one or more of: run build test vulkan lint fuzz bench vm"
 for group; do
-    [ -n "$(packages_of "$group")" ] || die "unknown group '$group'; use: run build test vulkan lint fuzz bench"
+    [ -n "$(packages_of "$group")" ] || die "unknown group '$group'; use: run build test vulkan lint fuzz bench vm"
 done
 command -v dpkg-query >/dev/null || die "this is not Debian; install by hand what $list names, then use 'make all'"
 
