@@ -76,7 +76,7 @@ boot() {
     rm -f "$scratch/disk"
     truncate -s 8G "$scratch/disk"
     PATH=$PATH:/sbin:/usr/sbin mkfs.ext4 -q -F "$scratch/disk"
-    timeout $limit_s qemu-system-x86_64 -accel kvm -accel tcg -cpu max,-cx16 -machine q35 -m $guest_mib -smp 2 -nodefaults \
+    timeout --foreground $limit_s qemu-system-x86_64 -accel kvm -accel tcg -cpu max,-cx16 -machine q35 -m $guest_mib -smp 2 -nodefaults \
         -no-reboot -display none -serial stdio -kernel "$1"/boot/vmlinuz-* -initrd "$scratch/initrd" \
         -append 'console=ttyS0 quiet panic=-1 psi=1' \
         -drive "file=$scratch/disk,if=virtio,format=raw,cache=unsafe,discard=unmap,detect-zeroes=unmap" \
