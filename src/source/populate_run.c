@@ -245,8 +245,8 @@ static int cut(job *j, const sl_ranges *pages, sl_error *reterr)
     uint64_t n_bytes = j->run->calls->read_ahead_bytes(sl__map_os(j->map));
     n_bytes = n_bytes > 0 ? n_bytes : USUAL_READ_AHEAD;
     n_bytes = n_bytes < LARGEST_READ_AHEAD ? n_bytes : LARGEST_READ_AHEAD;
-    return sl__stretches_make(
-            pages, HEAD_READ_AHEADS * n_bytes, TAIL_READ_AHEADS * n_bytes, &j->stretches, reterr);
+    return sl__stretches_make(pages, sl_map_size(j->map), HEAD_READ_AHEADS * n_bytes,
+            TAIL_READ_AHEADS * n_bytes, &j->stretches, reterr);
 }
 
 int sl__populate_one(

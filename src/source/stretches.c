@@ -1,9 +1,11 @@
 #include "source/stretches.h"
 
+#include <stdbool.h>
+
 #include "base/mem.h"
 
-int sl__stretches_make(const sl_ranges *pages, uint64_t head_bytes, uint64_t tail_bytes,
-        sl__stretches *ret_stretches, sl_error *reterr)
+int sl__stretches_make(const sl_ranges *pages, uint64_t file_bytes, uint64_t head_bytes,
+        uint64_t tail_bytes, sl__stretches *ret_stretches, sl_error *reterr)
 {
     sl__stretches made = {.items = sl__alloc(pages->n, 2 * sizeof *made.items)};
     if (!made.items) {
@@ -12,16 +14,19 @@ int sl__stretches_make(const sl_ranges *pages, uint64_t head_bytes, uint64_t tai
     for (size_t i = 0; i < pages->n; i++) {
         sl_range all = pages->items[i];
         uint64_t n_bytes = all.end - all.begin;
-        if (n_bytes <= head_bytes || n_bytes - head_bytes <= tail_bytes) {
+        uint64_t n_head = all.begin > 0 ? head_bytes : 0;
+        uint64_t n_tail = all.end < file_bytes ? tail_bytes : 0;
+        bool has_middle = n_bytes > n_head && n_bytes - n_head > n_tail;
+        if (!has_middle) {
             made.items[made.n] = (sl__stretch){.bytes = all, .ask = {all}};
             made.n++;
             continue;
         }
-        sl_range head = {all.begin, all.begin + head_bytes};
-        sl_range tail = {all.end - tail_bytes, all.end};
+        sl_range head = {all.begin, all.begin + n_head};
+        sl_range tail = {all.end - n_tail, all.end};
         made.items[made.n] = (sl__stretch){.bytes = {head.end, all.end}, .ask = {head, tail}};
         made.n++;
-        if (head_bytes > 0) {
+        if (n_head > 0) {
             made.items[made.n] = (sl__stretch){.bytes = head};
             made.n++;
         }

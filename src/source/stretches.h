@@ -3,7 +3,8 @@
  * ahead by itself, fast and into large pieces of memory, but it also reads around the first page that is missing
  * and on behind the last. So the head and the tail of a range, longer than what it reads around and ahead, are
  * asked for exactly before anything of the range is touched, and the middle comes first, while they are read. A
- * range that has no middle is asked for exactly as a whole.
+ * range that has no middle is asked for exactly as a whole. Where the file begins or ends with the range there is nothing
+ * beside it to read: a whole file is read in order, by the kernel's read-ahead alone.
  *
  * Pure functions.
  */
@@ -24,9 +25,9 @@ typedef struct sl__stretches {
     size_t n;
 } sl__stretches;
 
-/* Cuts whole pages into stretches; head and tail are whole pages too. Errors: SL_ENOMEM. */
-int sl__stretches_make(const sl_ranges *pages, uint64_t head_bytes, uint64_t tail_bytes,
-        sl__stretches *ret_stretches, sl_error *reterr) SL_MUST_CHECK;
+/* Cuts whole pages of a file into stretches; head and tail are whole pages too. Errors: SL_ENOMEM. */
+int sl__stretches_make(const sl_ranges *pages, uint64_t file_bytes, uint64_t head_bytes,
+        uint64_t tail_bytes, sl__stretches *ret_stretches, sl_error *reterr) SL_MUST_CHECK;
 void sl__stretches_done(sl__stretches *stretches);
 
 #endif
