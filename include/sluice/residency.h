@@ -60,7 +60,7 @@ typedef struct sl_residency_opts {
     const sl_residency_place *places;
     size_t n_places;
     sl_policy policy;
-    uint64_t slice_bytes; /* 0 = 64 MiB */
+    uint64_t slice_bytes; /* 0 = a 24th of a unit, from 1 to 64 MiB */
     size_t ring_bytes;    /* of host memory for each worker's copies; 0 = 64 MiB */
     size_t n_trace;       /* events that are kept; 0 = 4096 */
     bool is_stepped; /* no threads: work is done by the calls that wait for it. For one thread */

@@ -104,7 +104,9 @@ int s2_speech_out_frame(s2_speech_out *out, const int32_t *codes, sl_error *rete
     if (r == 0) {
         r = s2_decode_ahead_push(out->ahead, codes, reterr);
     }
-    return r < 0 ? r : hand_out_ready(out, false, reterr);
+    /* The first is waited for: it would come a whole frame later otherwise. */
+    bool is_first = out->stats->n_frames == 0;
+    return r < 0 ? r : hand_out_ready(out, is_first, reterr);
 }
 
 int s2_speech_out_flush(s2_speech_out *out, sl_error *reterr)

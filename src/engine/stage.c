@@ -337,11 +337,50 @@ static void let_go_failed(s2_engine *e)
     }
 }
 
+/*
+ * Whether the step's plan has room for the keys and values that the last request left: not fewer than it needs, since
+ * making room moves them, and no more than the budget holds beside the rest.
+ */
+static bool has_room_for_leftovers(const s2_engine *e, size_t i_step)
+{
+    for (size_t i = 1; i < s2_placement_n_places(e->placement); i++) {
+        const s2_compute *compute = &e->computes[i];
+        uint64_t budget = s2_placement_place(e->placement, i)->budget_bytes;
+        sl_plan_bytes peak = sl_plan_peak(e->planned.plan, i_step, i);
+        uint64_t needed = peak.kind[SL_MEM_KV];
+        uint64_t left = s2_slow_ar_kv_bytes(e->slow, compute);
+        left += e->fast_compute == compute ? s2_fast_ar_kv_bytes(e->fast) : 0;
+        if (left < needed || peak.total > budget || left - needed > budget - peak.total) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Under auto what the last request used stays for the next one, if that needs it and has room for it. */
+static void let_go_leftovers(s2_engine *e, size_t i_step, s2_phase_kind kind)
+{
+    for (int slot = 0; slot < S2_SLOT_COUNT; slot++) {
+        if (!s2_phase_needs(kind, (s2_slot)slot) && s2_stage_is_moved(e, (s2_slot)slot)) {
+            let_go(e, (s2_slot)slot);
+        }
+    }
+    if (e->slow && e->fast && s2_slow_ar_kv_bytes(e->slow, NULL) > 0 &&
+            !has_room_for_leftovers(e, i_step)) {
+        release_slow(e, true);
+        s2_fast_ar_release(e->fast);
+        s2_codec_decoder_free(&e->decoder);
+    }
+}
+
 int s2_stage_begin(s2_engine *e, size_t i_step, bool is_streaming, sl_error *reterr)
 {
     const sl_wait wait = wait_of(e);
     s2_phase_kind kind = kind_of_step(e, i_step);
     let_go_failed(e);
+    if (e->policy == SL_POLICY_AUTO) {
+        let_go_leftovers(e, i_step, kind);
+    }
     int r = sl_phase_begin(e->residency, e->planned.plan, i_step, s2_phase_name(kind), is_streaming,
             &wait, &e->phase, reterr);
     if (r < 0) {
@@ -368,9 +407,10 @@ void s2_stage_end(s2_engine *e)
         return;
     }
     bool has_next = e->i_step + 1 < e->run.n;
+    bool stays = e->policy == SL_POLICY_KEEP || (e->policy == SL_POLICY_AUTO && e->run.n == 1);
     for (int slot = 0; slot < S2_SLOT_COUNT; slot++) {
         bool is_next = has_next && s2_phase_needs(kind_of_step(e, e->i_step + 1), (s2_slot)slot);
-        if (!is_next && e->policy != SL_POLICY_KEEP && s2_stage_is_moved(e, (s2_slot)slot)) {
+        if (!is_next && !stays && s2_stage_is_moved(e, (s2_slot)slot)) {
             let_go(e, (s2_slot)slot);
         }
     }
@@ -420,5 +460,9 @@ int s2_engine_sleep(s2_engine *e, unsigned level, sl_error *reterr)
         let_go(e, (s2_slot)slot);
     }
     int r = sl_residency_sleep(e->residency, level >= 2 ? 2 : 1, &wait, reterr);
+    for (size_t i = 0; i < S2_MAX_PLACES && r >= 0; i++) {
+        r = s2_compute_renew(&e->computes[i], reterr);
+    }
+    r = r < 0 ? r : s2_compute_renew(&e->codec_compute, reterr);
     return r >= 0 && level == 3 ? drop_pages(e, reterr) : r;
 }

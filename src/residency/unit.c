@@ -224,11 +224,22 @@ static int sort_tensors(layer_out *l)
     return 0;
 }
 
+static uint64_t usual_slice_bytes(const sl_tensor *const *tensors, size_t n)
+{
+    uint64_t slice = 0;
+    for (size_t i = 0; i < n && slice < SL__MOST_SLICE_BYTES; i++) {
+        slice += tensors[i]->info->n_bytes / SL__SLICES_OF_A_UNIT;
+    }
+    slice = slice > SL__LEAST_SLICE_BYTES ? slice : SL__LEAST_SLICE_BYTES;
+    return slice < SL__MOST_SLICE_BYTES ? slice : SL__MOST_SLICE_BYTES;
+}
+
 static int lay_out(layer_out *l, const sl_tensor *const *tensors, size_t n,
         int (*add)(layer_out *l, const sl_tensor *tensor))
 {
     memset(l->out, 0, sizeof *l->out);
-    l->slice_bytes = l->limits->slice_bytes ? l->limits->slice_bytes : SL__SLICE_BYTES;
+    l->slice_bytes =
+            l->limits->slice_bytes ? l->limits->slice_bytes : usual_slice_bytes(tensors, n);
     int r = 0;
     for (size_t i = 0; r >= 0 && i < n; i++) {
         if (tensors[i]->info->n_bytes > 0) {

@@ -14,14 +14,17 @@
 #include "base/status.h"
 #include "sluice/model.h"
 
-#define SL__SLICE_BYTES (UINT64_C(64) << 20)
+/* By default a unit has some two dozen slices, so that computing begins when a part of it is there. */
+#define SL__SLICES_OF_A_UNIT  24
+#define SL__LEAST_SLICE_BYTES (UINT64_C(1) << 20)
+#define SL__MOST_SLICE_BYTES  (UINT64_C(64) << 20)
 
 /* Limits of a device. */
 typedef struct sl__unit_limits {
     const char *device_name;
     uint64_t alignment;       /* of tensors; a power of two */
     uint64_t max_alloc_bytes; /* 0 = not known: one buffer is tried */
-    uint64_t slice_bytes;     /* 0 = SL__SLICE_BYTES */
+    uint64_t slice_bytes;     /* 0 = by the unit's size */
     /* Room that a tensor takes, at least its bytes; NULL = just its bytes. */
     uint64_t (*room)(void *ud, const sl_tensor *tensor);
     void *ud;

@@ -3,6 +3,7 @@
  * or built. The calls are counted by wrapping ggml's functions and ours when this program is linked. Two requests that differ
  * in their number of frames alone are compared, so that what a request costs once drops out.
  */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,15 @@ typedef struct counts {
 } counts;
 
 static counts now;
+static pthread_t
+        counted; /* the thread that asks for speech: what moves weights has its own rhythm */
+
+static void add(long *count)
+{
+    if (pthread_equal(pthread_self(), counted)) {
+        (*count)++;
+    }
+}
 
 /* The linker sends each call of NAME to __wrap_NAME; __real_NAME is the function itself. Its names are not ours to choose. */
 /* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming) */
@@ -41,7 +51,7 @@ enum ggml_status __wrap_ggml_backend_graph_compute(
 enum ggml_status __wrap_ggml_backend_graph_compute(
         ggml_backend_t backend, struct ggml_cgraph *cgraph)
 {
-    now.n_computes++;
+    add(&now.n_computes);
     return __real_ggml_backend_graph_compute(backend, cgraph);
 }
 
@@ -52,7 +62,7 @@ void __wrap_ggml_backend_tensor_set(
 void __wrap_ggml_backend_tensor_set(
         struct ggml_tensor *tensor, const void *data, size_t offset, size_t size)
 {
-    now.n_sets++;
+    add(&now.n_sets);
     __real_ggml_backend_tensor_set(tensor, data, offset, size);
 }
 
@@ -63,7 +73,7 @@ void __wrap_ggml_backend_tensor_get(
 void __wrap_ggml_backend_tensor_get(
         const struct ggml_tensor *tensor, void *data, size_t offset, size_t size)
 {
-    now.n_gets++;
+    add(&now.n_gets);
     __real_ggml_backend_tensor_get(tensor, data, offset, size);
 }
 
@@ -71,7 +81,7 @@ int __real_s2_graph_init(s2_graph *g, s2_compute *compute, size_t max_nodes, sl_
 int __wrap_s2_graph_init(s2_graph *g, s2_compute *compute, size_t max_nodes, sl_error *reterr);
 int __wrap_s2_graph_init(s2_graph *g, s2_compute *compute, size_t max_nodes, sl_error *reterr)
 {
-    now.n_graphs++;
+    add(&now.n_graphs);
     return __real_s2_graph_init(g, compute, max_nodes, reterr);
 }
 
@@ -79,7 +89,7 @@ ggml_gallocr_t __real_ggml_gallocr_new(ggml_backend_buffer_type_t buft);
 ggml_gallocr_t __wrap_ggml_gallocr_new(ggml_backend_buffer_type_t buft);
 ggml_gallocr_t __wrap_ggml_gallocr_new(ggml_backend_buffer_type_t buft)
 {
-    now.n_plans++;
+    add(&now.n_plans);
     return __real_ggml_gallocr_new(buft);
 }
 
@@ -90,7 +100,7 @@ ggml_backend_buffer_t __wrap_ggml_backend_alloc_ctx_tensors_from_buft(
 ggml_backend_buffer_t __wrap_ggml_backend_alloc_ctx_tensors_from_buft(
         struct ggml_context *ctx, ggml_backend_buffer_type_t buft)
 {
-    now.n_buffers++;
+    add(&now.n_buffers);
     return __real_ggml_backend_alloc_ctx_tensors_from_buft(ctx, buft);
 }
 
@@ -98,7 +108,7 @@ void *__real_sl__alloc(size_t n, size_t size);
 void *__wrap_sl__alloc(size_t n, size_t size);
 void *__wrap_sl__alloc(size_t n, size_t size)
 {
-    now.n_allocs++;
+    add(&now.n_allocs);
     return __real_sl__alloc(n, size);
 }
 
@@ -107,6 +117,7 @@ void *__wrap_sl__alloc(size_t n, size_t size)
 static counts count(s2_engine *e, uint32_t n_frames)
 {
     now = (counts){0};
+    counted = pthread_self();
     rig_speak(e, RIG_TEXT, n_frames);
     return now;
 }

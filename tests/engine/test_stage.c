@@ -256,6 +256,49 @@ static void test_keep_moves_nothing_again(void **state)
     }
 }
 
+static uint64_t kv_held(s2_engine *e)
+{
+    return rig_place_status(e, 1).used[SL_MEM_KV];
+}
+
+/* Where everything fits, auto moves nothing again either, and gives room to what needs it: other lengths, a voice. */
+static void test_auto_keeps_what_fits_between_requests(void **state)
+{
+    (void)state;
+    static const uint32_t lengths[] = {N_FRAMES, 90, N_FRAMES, 150, 90, N_FRAMES};
+    s2_place_opts place = device_place(SL_POLICY_AUTO, S2_DECODE_TOGETHER, 0);
+    place.vram_bytes = rig_floor(rig_model, &place, 150);
+    s2_engine *e = rig_open(rig_model, &place, N_FRAMES);
+    uint64_t most = 0;
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        spoken want = rig_speak_on_cpu(lengths[i]);
+        for (int k = 0; k < 2; k++) {
+            spoken got = rig_speak(e, RIG_TEXT, lengths[i]);
+            assert_same_sound(&want, &got, "auto");
+            assert_true(kv_held(e) >= most); /* what was left is used, or replaced by more */
+            most = kv_held(e);
+            assert_true(rig_place_status(e, 1).peak_total <= place.vram_bytes);
+        }
+    }
+    rig_settle(e);
+    assert_int_equal(rig_count_moves(e).n_loads, 4);
+    assert_int_equal(rig_count_moves(e).n_evicted, 0);
+    sl_error err = {0};
+    s2_voice voice = {0};
+    static float samples[4096];
+    for (size_t i = 0; i < 4096; i++) {
+        samples[i] = (float)(i % 64) / 64.0F;
+    }
+    assert_ok(s2_engine_make_voice(e, samples, 4096, "xy", &voice, &err), &err);
+    assert_int_equal(kv_held(e), 0);
+    assert_true(rig_place_status(e, 1).peak_total <= place.vram_bytes);
+    s2_voice_done(&voice);
+    speak_as_on_cpu(e, "auto, after a voice");
+    assert_ok(s2_engine_sleep(e, 1, &err), &err);
+    assert_int_equal(kv_held(e), 0);
+    s2_engine_close(&e);
+}
+
 /* Under a budget of one phase the units of both move in every request, and none twice. */
 static void test_G3_20_swap_moves_the_same_in_every_request(void **state)
 {
@@ -494,6 +537,7 @@ int main(void)
             cmocka_unit_test(test_a_request_that_does_not_fit_is_refused_before_anything_is_loaded),
             cmocka_unit_test(test_nothing_is_held_between_requests_under_hot),
             cmocka_unit_test(test_keep_moves_nothing_again),
+            cmocka_unit_test(test_auto_keeps_what_fits_between_requests),
             cmocka_unit_test(test_G3_20_swap_moves_the_same_in_every_request),
             cmocka_unit_test(test_sleep_gives_back_and_waking_sounds_the_same),
             cmocka_unit_test(test_G3_27_pieces_of_a_text_bring_each_unit_once),

@@ -102,6 +102,8 @@ int s2_compute_init_device(
                 sl_device_name(device));
     }
     compute->buft = ggml_backend_get_default_buffer_type(compute->backend);
+    ggml_backend_reg_t reg = ggml_backend_dev_backend_reg(sl_ggml_dev(device));
+    compute->is_touchy = strcmp(ggml_backend_reg_name(reg), "Vulkan") == 0;
     return SL_OK;
 }
 
@@ -169,6 +171,11 @@ int s2_compute_renew(s2_compute *compute, sl_error *reterr)
     compute->backend = fresh;
     compute->is_worn = false;
     return SL_OK;
+}
+
+int s2_compute_ready(s2_compute *compute, sl_error *reterr)
+{
+    return compute->is_touchy ? s2_compute_renew(compute, reterr) : SL_OK;
 }
 
 bool s2_compute_supports(const s2_compute *compute, const struct ggml_tensor *node)

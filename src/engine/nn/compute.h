@@ -29,7 +29,8 @@ typedef struct s2_compute {
     int n_threads;
     bool is_cpu; /* the fused kernels run on it, and ggml's CPU back end */
     bool is_borrowed;
-    bool is_worn; /* memory that the back end may still have on its mind was freed */
+    bool is_worn;   /* memory that the back end may still have on its mind was freed */
+    bool is_touchy; /* and it may look at that */
     bool (*should_stop)(void *ud);
     void *stop_ud;
     sl_residency *residency; /* NULL: nothing is booked */
@@ -62,15 +63,20 @@ void s2_compute_book_on(s2_compute *compute, sl_residency *residency, size_t i_p
 int s2_compute_book(const s2_compute *compute, sl_mem_kind kind, uint64_t n_bytes,
         sl_scratch **ret_scratch, sl_error *reterr) SL_MUST_CHECK;
 
-/*
- * Memory of the device was freed that graphs have used. The back end's instance then begins anew before the next graph:
- * its pools, which only grow, go back, and descriptors of what is gone with them (the software Vulkan device of Mesa
- * 22 looks at those).
- */
+/* Memory of the device was freed that graphs have used. */
 void s2_compute_note_freed(s2_compute *compute);
 
-/* Begins anew if that is due; s2_graph_run does it. Errors: SL_EDEVICE. */
+/*
+ * Where such memory was freed, the back end's instance begins anew: its pools, which only grow, go back. It takes tens
+ * of milliseconds on CUDA. Errors: SL_EDEVICE.
+ */
 int s2_compute_renew(s2_compute *compute, sl_error *reterr) SL_MUST_CHECK;
+
+/*
+ * Before a graph: Vulkan's back end keeps descriptors of what is gone, and the software device of Mesa 22 looks at
+ * those, so that it begins anew. Errors: SL_EDEVICE.
+ */
+int s2_compute_ready(s2_compute *compute, sl_error *reterr) SL_MUST_CHECK;
 
 /*
  * Lets a graph be left half way: should_stop is asked between its nodes on a worker thread (CPU), or before it

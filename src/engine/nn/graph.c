@@ -112,7 +112,7 @@ static int compute_constants(s2_graph *g, sl_error *reterr)
     if (r < 0 || s2_compute_is_measuring(g->compute)) {
         return r;
     }
-    r = s2_compute_renew(g->compute, reterr);
+    r = s2_compute_ready(g->compute, reterr);
     return r < 0 ? r : compute(g->compute, g->prelude, reterr);
 }
 
@@ -152,7 +152,7 @@ int s2_graph_run(s2_graph *g, sl_error *reterr)
     if (c->should_stop && c->should_stop(c->stop_ud)) {
         return sl__fail(reterr, SL_ECANCELLED, "stopped");
     }
-    int r = s2_compute_renew(c, reterr);
+    int r = s2_compute_ready(c, reterr);
     if (r < 0) {
         return r;
     }
