@@ -65,7 +65,7 @@ sl__route sl__route_best(const sl__route_choice *choice, const bool possible[SL_
     double best_speed = possible[best] ? choice->bytes_per_s[best] : 0;
     for (size_t i = 0; i < n_routes; i++) {
         sl__route route = by_preference[i];
-        if (possible[route] && choice->bytes_per_s[route] > 1.1 * best_speed) {
+        if (possible[route] && choice->bytes_per_s[route] > 1.05 * best_speed) {
             best = route;
             best_speed = choice->bytes_per_s[route];
         }

@@ -36,7 +36,7 @@ sl__route sl__route_to_try(const sl__route_choice *choice, const bool possible[S
 void sl__route_measured(sl__route_choice *choice, sl__route route, uint64_t n_bytes, uint64_t ns);
 
 /*
- * The fastest of the possible routes by what was measured; a route must be a tenth faster to be preferred to
+ * The fastest of the possible routes by what was measured; a route must be a twentieth faster to be preferred to
  * one that is safer or lighter (pread, then memcpy, plain, registered). pread if nothing was measured.
  */
 sl__route sl__route_best(const sl__route_choice *choice, const bool possible[SL__ROUTE_COUNT]);

@@ -56,10 +56,10 @@ static void test_a_little_faster_does_not_beat_safer(void **state)
     (void)state;
     sl__route_choice choice = {{0}, {0}};
     sl__route_measured(&choice, SL__ROUTE_PREAD, 1000, 1000);
-    sl__route_measured(&choice, SL__ROUTE_MEMCPY, 1000, 950);
-    sl__route_measured(&choice, SL__ROUTE_PLAIN, 1000, 920);
+    sl__route_measured(&choice, SL__ROUTE_MEMCPY, 1000, 980);
+    sl__route_measured(&choice, SL__ROUTE_PLAIN, 1000, 960);
     assert_int_equal(sl__route_best(&choice, all), SL__ROUTE_PREAD);
-    sl__route_measured(&choice, SL__ROUTE_PLAIN, 1000, 800);
+    sl__route_measured(&choice, SL__ROUTE_PLAIN, 1000, 940);
     assert_int_equal(sl__route_best(&choice, all), SL__ROUTE_PLAIN);
 }
 

@@ -74,8 +74,11 @@ static void test_every_policy_and_budget_sounds_the_same(void **state)
     }
 }
 
-/* What another order of sums and half precision of the cache may do, as a part of the largest number. */
-#define LOGITS_BOUND  0.025F
+/*
+ * What another order of sums, half precision of the cache and activations that are rounded to eight bits (CUDA, with Q8_0
+ * weights) may do, as a part of the largest number.
+ */
+#define LOGITS_BOUND  0.05F
 #define SAMPLES_BOUND 0.005F
 
 #define MAX_NUMBERS 20000
