@@ -16,7 +16,9 @@
 #include "os/os_clock.h"
 
 #define START_MS_OF_PCM 3000 /* of a live stream of bare samples, as the clients know it */
-#define SENTENCE_BYTES  200  /* pieces of a text that is to be spoken by sentences */
+#define PAUSE_MS        180  /* between them */
+#define MAX_PAUSE_MS    10000
+#define SENTENCE_BYTES  200 /* pieces of a text that is to be spoken by sentences */
 
 typedef struct params {
     int64_t max_new_tokens;
@@ -210,6 +212,7 @@ static bool apply_params(const app *a, const params *p, job_speech *s, reply *an
     s->top_k = (int32_t)(p->top_k < 1 << 20 ? p->top_k : 1 << 20);
     if (p->is_segmented) {
         s->segment_bytes = (uint32_t)(p->segment_chars > 0 ? p->segment_chars : SENTENCE_BYTES);
+        s->pause_ms = (uint32_t)(p->pause_ms < MAX_PAUSE_MS ? p->pause_ms : MAX_PAUSE_MS);
     }
     return apply_format(p, s, answer);
 }
@@ -289,7 +292,7 @@ void api_generate(app *a, const http_request *request, reply *answer)
     sl_error err = {0};
     job *j = NULL;
     json_t *object = NULL;
-    params p = {.start_ms = -1, .format = "wav"};
+    params p = {.start_ms = -1, .pause_ms = PAUSE_MS, .format = "wav"};
     reply_add_header(answer, "X-Request-Start", "%" PRIu64, sl__now_ns() / 1000000);
     if (multipart_parse(request->header(request->ud, "Content-Type"), request->body,
                 request->n_body, &form, &err) < 0) {

@@ -48,6 +48,7 @@ typedef struct job_speech {
     uint32_t max_frames;
     uint32_t min_frames;
     uint32_t segment_bytes;
+    uint32_t pause_ms; /* between pieces */
     s2_audio_format format;
     uint32_t rate;     /* Hz of the sound; 0 = the best of the format */
     bool is_float;     /* WAV of 32-bit floats; whole answers alone */

@@ -292,6 +292,7 @@ static s2_speak_opts speak_opts_of(run *t)
     opts.max_frames = s->max_frames;
     opts.min_frames = s->min_frames;
     opts.segment_bytes = s->segment_bytes;
+    opts.pause_ms = s->pause_ms;
     opts.wants_sound_early = s->framing != FRAMING_WHOLE;
     opts.on_samples = take_samples;
     opts.on_frame = take_frame;

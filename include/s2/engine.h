@@ -144,6 +144,7 @@ typedef struct s2_speak_opts {
     uint32_t min_frames; /* speech does not end before */
     uint32_t
             segment_bytes; /* longer text is spoken in pieces cut at sentence borders; 0 = never cut */
+    uint32_t pause_ms;     /* of silence between pieces, handed out as samples without codes */
     bool allow_control_tokens; /* <|...|> in the text means the token, not its characters */
     bool wants_sound_early; /* somebody listens: decode frames as they are made if the budget allows */
 

@@ -65,6 +65,7 @@ typedef struct job {
     size_t codes_cap;
     uint32_t n_codes;     /* frames in it */
     uint32_t first_frame; /* of the current piece in it */
+    uint32_t n_generated; /* frames of all pieces so far */
     uint32_t n_prefix;    /* columns of the prompt that all pieces share */
     s2_extent extent;
     bool is_streaming; /* weights may still be arriving */
@@ -411,10 +412,12 @@ static int speak_pieces(job *j, sl_error *reterr)
     for (size_t i = 0; i < j->n_pieces && r == 0; i++) {
         if (i > 0) {
             r = continue_prompt(j, i, reterr);
+            r = r < 0 ? r : s2_speech_out_pause(&j->out, j->n_generated, reterr);
         }
         if (r == 0) {
             r = speak_piece(j, i, reterr);
         }
+        j->n_generated += j->session.n_frames;
         j->stats->n_segments++;
     }
     if (r == 0 && !s2_stage_decodes_together(j->e)) {

@@ -33,6 +33,7 @@ void s2_speech_out_done(s2_speech_out *out)
     s2_decode_ahead_stop(&out->ahead);
     sl__free(out->samples);
     sl__free(out->codes);
+    sl__free(out->pauses);
     memset(out, 0, sizeof *out);
 }
 
@@ -46,6 +47,38 @@ static int check_samples(const s2_speech_out *out, sl_error *reterr)
     return SL_OK;
 }
 
+int s2_speech_out_pause(s2_speech_out *out, uint32_t i_frame, sl_error *reterr)
+{
+    if (out->opts->pause_ms == 0) {
+        return SL_OK;
+    }
+    if (!sl__grow(
+                (void **)&out->pauses, &out->pauses_cap, out->n_pauses + 1, sizeof *out->pauses)) {
+        return sl__fail_nomem(reterr, (out->n_pauses + 1) * sizeof *out->pauses, "pauses");
+    }
+    out->pauses[out->n_pauses] = i_frame;
+    out->n_pauses++;
+    return SL_OK;
+}
+
+/* Silence that is due. True = a callback wants to stop. */
+static bool hand_out_silence(s2_speech_out *out)
+{
+    static const float silence[256];
+    const s2_speak_opts *opts = out->opts;
+    bool stop = false;
+    while (out->i_pause < out->n_pauses && out->pauses[out->i_pause] == out->stats->n_frames) {
+        uint64_t n = (uint64_t)opts->pause_ms * out->e->hp.codec.sample_rate / 1000;
+        out->i_pause++;
+        while (n > 0 && opts->on_samples && !stop) {
+            size_t part = n < 256 ? (size_t)n : 256;
+            stop = opts->on_samples(opts->ud, silence, part) != 0;
+            n -= part;
+        }
+    }
+    return stop;
+}
+
 /* Hands out the decoded frame with its codes. 1 = a callback wants to stop. */
 static int hand_out(s2_speech_out *out, const int32_t *codes, sl_error *reterr)
 {
@@ -56,6 +89,9 @@ static int hand_out(s2_speech_out *out, const int32_t *codes, sl_error *reterr)
     }
     if (r < 0) {
         return r;
+    }
+    if (hand_out_silence(out)) {
+        return 1;
     }
     if (out->stats->n_frames++ == 0) {
         out->stats->first_audio_ns = sl__now_ns() - out->begin_ns;

@@ -18,6 +18,10 @@ typedef struct s2_speech_out {
     float *samples;    /* [frame_samples] */
     int32_t *codes;    /* [n_codebooks], of the frame that is handed out */
     s2_decode_ahead *ahead;
+    uint32_t *pauses; /* frames of the request before which there is silence, ascending */
+    size_t pauses_cap;
+    size_t n_pauses;
+    size_t i_pause; /* the next that is to come */
 } s2_speech_out;
 
 /* Zeroed memory may be passed to done. Errors: SL_ENOMEM. */
@@ -32,6 +36,9 @@ void s2_speech_out_done(s2_speech_out *out);
  * Errors: those of decoding, SL_ECHANGED, SL_EINVAL (a sample that is not a number).
  */
 int s2_speech_out_frame(s2_speech_out *out, const int32_t *codes, sl_error *reterr) SL_MUST_CHECK;
+
+/* Silence of opts->pause_ms comes before frame i_frame of the request, which is not handed over yet. Errors: SL_ENOMEM. */
+int s2_speech_out_pause(s2_speech_out *out, uint32_t i_frame, sl_error *reterr) SL_MUST_CHECK;
 
 /* Hands out all that is still under way. As above. */
 int s2_speech_out_flush(s2_speech_out *out, sl_error *reterr) SL_MUST_CHECK;

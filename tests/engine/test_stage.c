@@ -368,8 +368,13 @@ static void test_G3_27_pieces_of_a_text_bring_each_unit_once(void **state)
     opts.max_frames = N_FRAMES;
     opts.min_frames = N_FRAMES;
     opts.segment_bytes = 12;
+    opts.pause_ms = 30;
     assert_ok(rig_try_opts(e, &opts, &whole, &err), &err);
     assert_true(whole.n_segments >= 3);
+    s2_engine_info info = s2_engine_get_info(e);
+    size_t n_silent = (size_t)opts.pause_ms * info.sample_rate / 1000;
+    assert_int_equal(whole.n_samples,
+            (size_t)whole.n_frames * info.frame_samples + (whole.n_segments - 1) * n_silent);
     s2_engine_close(&e);
     for (int k = 0; k < SL_POLICY_COUNT * S2_DECODE_COUNT * 2; k++) {
         s2_decode_when decode = (s2_decode_when)(k / 2 % S2_DECODE_COUNT);

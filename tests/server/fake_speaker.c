@@ -131,6 +131,7 @@ static int fake_speak(void *ud, const s2_speak_opts *opts, s2_stats *ret_stats, 
     int r = 0;
     enter(f);
     atomic_fetch_add(&f->n_speaks, 1);
+    atomic_store(&f->pause_ms, opts->pause_ms);
     atomic_store(&f->level, 0);
     bool is_stopped = work_for(f, word(text, n, "prefill_ms", 0));
     for (long i = 0; i < n_frames && r == 0 && !is_stopped && samples; i++) {

@@ -24,7 +24,8 @@ typedef struct fake_speaker {
     atomic_int open_result; /* 0 or an error */
     atomic_int n_inside;    /* calls in work */
     atomic_int n_most_inside;
-    atomic_int n_speaks; /* begun */
+    atomic_int n_speaks;  /* begun */
+    atomic_uint pause_ms; /* that the last one was asked for */
     atomic_int n_frames;
     atomic_int n_voices;
     atomic_int level;

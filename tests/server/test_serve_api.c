@@ -678,9 +678,25 @@ static void test_generate_streams(void **state)
     http_expect_header(&r, "X-Audio-Encoding", "pcm_s16le");
     assert_int_equal(r.n_body, 2 * 2 * FAKE_FRAME);
     http_response_done(&r);
-    generate(rig, "frames=2", "{\"segment_sentences\":true,\"output_format\":\"s16le\"}", &r);
-    assert_int_equal(r.n_body, 2 * 2 * FAKE_FRAME);
-    http_response_done(&r);
+    static const struct {
+        const char *params;
+        unsigned pause_ms;
+    } pauses[] = {
+            {"{\"segment_sentences\":true,\"output_format\":\"s16le\"}", 180},
+            {"{\"segment_sentences\":true,\"sentence_pause_ms\":25,\"output_format\":\"s16le\"}",
+                    25},
+            {"{\"segment_sentences\":true,\"sentence_pause_ms\":-5,\"output_format\":\"s16le\"}",
+                    0},
+            {"{\"segment_sentences\":true,\"sentence_pause_ms\":99999,\"output_format\":\"s16le\"}",
+                    10000},
+            {"{\"sentence_pause_ms\":25}", 0}, /* one piece */
+    };
+    for (size_t i = 0; i < sizeof pauses / sizeof pauses[0]; i++) {
+        generate(rig, "frames=2", pauses[i].params, &r);
+        assert_int_equal(r.status, 200);
+        assert_int_equal(atomic_load(&rig->fake.pause_ms), pauses[i].pause_ms);
+        http_response_done(&r);
+    }
 }
 
 static void test_generate_says_what_is_wrong_as_its_clients_know_it(void **state)
