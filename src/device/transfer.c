@@ -46,9 +46,10 @@ typedef struct pass {
     sl__route route;
 } pass;
 
+/* Whoever computes on the host meanwhile has the other half, and so has a device in software. */
 static size_t default_threads(void)
 {
-    size_t n = sl__n_cpus();
+    size_t n = (sl__n_cpus() + 1) / 2;
     return n < MAX_DEFAULT_THREADS ? n : MAX_DEFAULT_THREADS;
 }
 
