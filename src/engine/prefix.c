@@ -1,30 +1,28 @@
 #include "engine/prefix.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/mem.h"
 
-static bool holds(const s2_prefix *p, const int32_t *columns, uint32_t n, size_t n_bytes)
+static bool is_in_cache(const s2_prefix *p, const s2_slow_ar *slow)
 {
-    return p->n == n && memcmp(p->columns, columns, n_bytes) == 0;
+    return p->n > 0 && s2_slow_ar_n_past(slow) >= p->n;
 }
 
 int s2_prefix_need(s2_prefix *p, s2_slow_ar *slow, const int32_t *columns, uint32_t n,
         uint32_t height, uint32_t *ret_n_evaluated, sl_error *reterr)
 {
     size_t n_bytes = (size_t)n * height * sizeof *columns;
-    bool is_same = holds(p, columns, n, n_bytes);
+    bool is_same = p->n == n && memcmp(p->columns, columns, n_bytes) == 0;
     *ret_n_evaluated = 0;
-    if (is_same && p->is_in_cache) {
+    if (is_same && is_in_cache(p, slow)) {
         s2_slow_ar_rewind(slow, n);
         return SL_OK;
     }
     s2_slow_ar_rewind(slow, 0);
-    int r = SL_OK;
     if (is_same && p->copy) {
-        r = s2_slow_ar_write_rows(slow, p->copy, n, reterr);
-        p->is_in_cache = r == 0;
-        return r;
+        return s2_slow_ar_write_rows(slow, p->copy, n, reterr);
     }
     int32_t *own = sl__alloc(n_bytes, 1);
     if (!own) {
@@ -34,15 +32,14 @@ int s2_prefix_need(s2_prefix *p, s2_slow_ar *slow, const int32_t *columns, uint3
     s2_prefix_done(p);
     p->columns = own;
     p->n = n;
-    r = s2_slow_ar_eval(slow, own, n, 0, NULL, NULL, reterr);
-    p->is_in_cache = r == 0;
+    int r = s2_slow_ar_eval(slow, own, n, 0, NULL, NULL, reterr);
     *ret_n_evaluated = r == 0 ? n : 0;
     return r;
 }
 
 void s2_prefix_keep(s2_prefix *p, s2_slow_ar *slow, sl_residency *residency)
 {
-    if (!p->is_in_cache || p->copy) {
+    if (p->copy || !is_in_cache(p, slow)) {
         return;
     }
     size_t n_bytes = s2_slow_ar_row_bytes(slow) * p->n;
@@ -56,11 +53,6 @@ void s2_prefix_keep(s2_prefix *p, s2_slow_ar *slow, sl_residency *residency)
     } else {
         sl_scratch_release(&p->booked);
     }
-}
-
-void s2_prefix_note_gone(s2_prefix *p)
-{
-    p->is_in_cache = false;
 }
 
 void s2_prefix_drop(s2_prefix *p)

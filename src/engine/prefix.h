@@ -6,12 +6,13 @@
  * come back by a copy instead of being computed again. It is always evaluated by itself, so that a request that finds it
  * computes what a request that evaluates it computes, to the bit.
  *
+ * It is in the cache while the slow AR, which nobody else begins sequences on, has that many positions.
+ *
  * Threads: as the engine. Lifetime: the residency outlives it. Zeroed memory is an empty one.
  */
 #ifndef S2_ENGINE_PREFIX_H
 #define S2_ENGINE_PREFIX_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,7 +25,6 @@
 typedef struct s2_prefix {
     int32_t *columns;
     uint32_t n;         /* columns; 0: none */
-    bool is_in_cache;   /* the slow AR's first n positions hold it */
     sl_scratch *booked; /* for the copy */
     void *copy;         /* of those n positions, or NULL */
 } s2_prefix;
@@ -42,9 +42,6 @@ int s2_prefix_need(s2_prefix *p, s2_slow_ar *slow, const int32_t *columns, uint3
  * for it, or budget, there is none.
  */
 void s2_prefix_keep(s2_prefix *p, s2_slow_ar *slow, sl_residency *residency);
-
-/* The slow AR's keys and values have gone. */
-void s2_prefix_note_gone(s2_prefix *p);
 
 /* Gives the copy back. What the slow AR holds stays. */
 void s2_prefix_drop(s2_prefix *p);

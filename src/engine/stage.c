@@ -154,7 +154,6 @@ static void release_slow(s2_engine *e, bool is_kept)
         s2_prefix_keep(&e->prefix, e->slow, e->residency);
     }
     s2_slow_ar_release(e->slow);
-    s2_prefix_note_gone(&e->prefix);
 }
 
 /* Takes the addresses of a slot back and gives its lease up. */

@@ -157,7 +157,6 @@ static void test_without_memory_it_is_computed_again(void **state)
     s2_prefix_drop(&e->prefix);
     assert_int_equal(host_kv(e), 0);
     s2_slow_ar_release(e->slow);
-    s2_prefix_note_gone(&e->prefix);
     assert_true(speak_evaluates(e, "computed again"));
     s2_engine_close(&e);
 }
