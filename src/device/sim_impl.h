@@ -1,6 +1,6 @@
 /*
- * The simulated device's own state, shared by its parts: sim.c (account, queue, script) and sim_ranges.c (memory
- * that the queue reads by itself).
+ * The simulated device's own state, shared by its parts: sim.c (account, queue, script) and sim_ranges.c (pages
+ * of buffers, and memory that the queue reads by itself).
  */
 #ifndef SL_DEVICE_SIM_IMPL_H
 #define SL_DEVICE_SIM_IMPL_H
@@ -35,9 +35,6 @@ typedef struct sl__sim {
  * lock, which a slow call releases meanwhile.
  */
 int sl__sim_enter(sl__sim *s, sl__sim_call call, sl_error *reterr) SL_MUST_CHECK;
-
-/* At least n_bytes of whole pages, or NULL; free() them. */
-void *sl__sim_pages(uint64_t n_bytes);
 
 /* The pages of a buffer: kept ones of that size, or new ones, or NULL. The caller does not hold the lock. */
 void *sl__sim_take_pages(sl__sim *s, uint64_t n_bytes);

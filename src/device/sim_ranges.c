@@ -1,5 +1,6 @@
 /*
- * Memory that the simulated device's queue reads by itself: pinned (allocated here) and registered (the caller's).
+ * Memory of the simulated device: the pages of its buffers, and what its queue reads by itself, pinned (allocated
+ * here) or registered (the caller's).
  * Copies from all other memory are waited for in the upload, so that a caller who forgets to pin is seen.
  */
 #include "device/sim_impl.h"
@@ -12,7 +13,8 @@
 /* New memory is paid for by the page, which a device's is not: in few pages it hardly shows. */
 #define LARGE_PAGE_BYTES ((size_t)2 << 20)
 
-void *sl__sim_pages(uint64_t n_bytes)
+/* At least n_bytes of whole pages, or NULL; free() them. */
+static void *new_pages(uint64_t n_bytes)
 {
     uint64_t n_whole;
     size_t page = n_bytes < LARGE_PAGE_BYTES ? sl__page_bytes() : LARGE_PAGE_BYTES;
@@ -36,7 +38,7 @@ void *sl__sim_take_pages(sl__sim *s, uint64_t n_bytes)
         *at = spare->next;
     }
     sl__mutex_unlock(&s->queue.lock);
-    return spare ? (void *)spare : sl__sim_pages(n_bytes);
+    return spare ? (void *)spare : new_pages(n_bytes);
 }
 
 void sl__sim_give_pages(sl__sim *s, void *data, uint64_t n_bytes)
@@ -140,7 +142,7 @@ int sl__sim_pinned_alloc(
     if (r < 0) {
         return r;
     }
-    void *data = sl__sim_pages(n_bytes);
+    void *data = new_pages(n_bytes);
     if (!data) {
         return sl__fail_nomem(reterr, n_bytes, "pinned memory");
     }
