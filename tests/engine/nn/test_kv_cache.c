@@ -58,15 +58,22 @@ static void transfer(s2_kv_cache *kv, uint32_t n_positions, bool is_check)
     free(h);
 }
 
+/* Three layers with rows of 24: as on the CPU, or as on another device, with halves. */
+static s2_kv_cache init_cache(bool is_cpu)
+{
+    s2_kv_cache kv;
+    sl_error err;
+    compute.is_cpu = is_cpu;
+    assert_ok(s2_kv_cache_init(&kv, &compute, 3, 24, &err), &err);
+    return kv;
+}
+
 static void test_growing_keeps_the_content(void **state)
 {
     (void)state;
-    /* As on the CPU, and as on another device: with halves. */
     for (int is_cpu = 0; is_cpu <= 1; is_cpu++) {
-        compute.is_cpu = is_cpu != 0;
-        s2_kv_cache kv;
         sl_error err;
-        assert_ok(s2_kv_cache_init(&kv, &compute, 3, 24, &err), &err);
+        s2_kv_cache kv = init_cache(is_cpu != 0);
         assert_int_equal(kv.capacity, 0);
         assert_int_equal(s2_kv_cache_bytes(&kv, NULL), 0);
         assert_ok(s2_kv_cache_reserve(&kv, 5, &err), &err);
@@ -95,10 +102,8 @@ static void test_rows_go_to_the_host_and_come_back(void **state)
 {
     (void)state;
     for (int is_cpu = 0; is_cpu <= 1; is_cpu++) {
-        compute.is_cpu = is_cpu != 0;
-        s2_kv_cache kv;
         sl_error err;
-        assert_ok(s2_kv_cache_init(&kv, &compute, 3, 24, &err), &err);
+        s2_kv_cache kv = init_cache(is_cpu != 0);
         assert_ok(s2_kv_cache_reserve(&kv, 9, &err), &err);
         size_t row_bytes = s2_kv_cache_row_bytes(&kv);
         assert_int_equal(row_bytes, 3 * 2 * ggml_row_size(s2_kv_cache_type(&compute), 24));
