@@ -25,6 +25,7 @@ typedef struct bench {
     sl_model *model;
     s2_hparams hp;
     s2_compute compute;
+    s2_rows head;
     s2_weights *weights;
     s2_slow_ar *slow;
     s2_fast_ar *fast;
@@ -39,11 +40,11 @@ static void open_model(bench *b, const char *path, int n_threads)
     bench_ok(sl_model_open(path, &b->model, &err), &err);
     bench_ok(s2_hparams_read(b->model, &b->hp, &err), &err);
     bench_ok(s2_compute_init(&b->compute, n_threads, &err), &err);
-    bench_ok(s2_weights_open(b->model, &b->weights, &err), &err);
+    bench_ok(s2_head_rows_init(&b->head, b->model, &b->hp, &err), &err);
+    bench_ok(s2_weights_open(b->model, &b->head.tensor, &b->weights, &err), &err);
     bench_ok(s2_weights_use_mapping(b->weights, &err), &err);
     bench_ok(s2_slow_ar_create(&b->hp, b->hp.semantic_begin - 33, b->weights,
-                     &(s2_slow_places){&b->compute, &b->compute, &b->compute, UINT32_MAX}, &b->slow,
-                     &err),
+                     &(s2_slow_places){&b->compute, &b->compute, UINT32_MAX}, &b->slow, &err),
             &err);
     bench_ok(s2_fast_ar_create(&b->hp, b->weights, &b->compute, &b->fast, &err), &err);
     b->logits = bench_alloc((b->hp.codebook_size + 1) * sizeof(float));

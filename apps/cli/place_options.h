@@ -41,14 +41,15 @@ extern const char *const place_decode_names[];
             "Where the model is computed: auto, cpu, a device of 'sluice doctor' such as "         \
             "vulkan0 or cuda0, or a simulation such as sim:4G,link=12G; default: auto.")},         \
             {PLACE_VALUE("place", OPT_LIST, type, m.places, "UNIT=DEVICE",                         \
-                    "Put a unit elsewhere: embed, slow, fast, codec.encoder, codec.decoder or "    \
-                    "codec. Repeatable.")},                                                        \
+                    "Put a unit elsewhere: slow, fast, codec.encoder, codec.decoder or codec. "    \
+                    "Repeatable.")},                                                               \
             {PLACE_VALUE("gpu-layers", OPT_I32, type, m.gpu_layers, "N",                           \
                      "Layers of the slow AR that are on the device; the others stay on the "       \
                      "cpu."),                                                                      \
                     .max = 65535},                                                                 \
             PLACE_FLAG("fast-decoder-cpu", type, m.fast_decoder_cpu, "As --place fast=cpu."),      \
-            PLACE_FLAG("codebook-cpu", type, m.codebook_cpu, "As --place embed=cpu."),             \
+            PLACE_FLAG("codebook-cpu", type, m.codebook_cpu,                                       \
+                    "Does nothing: tables of embeddings are on the cpu always."),                  \
             PLACE_FLAG("codec-cpu", type, m.codec_cpu, "As --place codec=cpu."),                   \
             {PLACE_VALUE("vram", OPT_BYTES, type, m.vram, "BYTES",                                 \
                      "Budget of each device; default: what it says is free, less the larger of "   \

@@ -111,7 +111,7 @@ static int populate(s2_engine *e, unsigned unit_mask, sl_error *reterr)
 
 static int open_weights(s2_engine *e, sl_error *reterr)
 {
-    int r = s2_weights_open(e->model, &e->weights, reterr);
+    int r = s2_weights_open(e->model, &e->planner.head.tensor, &e->weights, reterr);
     if (r == 0 && e->planner.n_first < e->hp.slow.n_layer) {
         s2_weights_split_slow(e->weights, e->planner.n_first);
     }

@@ -26,8 +26,9 @@ struct s2_placement {
     uint32_t gpu_layers;
 };
 
+/* The books and the tables of embeddings stay on the host. */
 static const s2_unit_id movable[] = {
-        S2_UNIT_EMBED, S2_UNIT_SLOW, S2_UNIT_FAST, S2_UNIT_CODEC_ENCODER, S2_UNIT_CODEC_DECODER};
+        S2_UNIT_SLOW, S2_UNIT_FAST, S2_UNIT_CODEC_ENCODER, S2_UNIT_CODEC_DECODER};
 #define N_MOVABLE (sizeof movable / sizeof movable[0])
 
 int s2_devices_list(
@@ -206,11 +207,14 @@ static unsigned units_of_word(const char *word, size_t n)
     if (word_is(word, n, s2_unit_name(S2_UNIT_CODEC_QUANTIZER))) {
         mask = 1u << S2_UNIT_CODEC_QUANTIZER;
     }
+    if (word_is(word, n, s2_unit_name(S2_UNIT_EMBED))) {
+        mask = 1u << S2_UNIT_EMBED;
+    }
     return mask;
 }
 
 static int take_wish(s2_placement *p, const s2_place_opts *opts, bool is_planning, const char *text,
-        sl_error *reterr)
+        const sl_logger *log, sl_error *reterr)
 {
     char quoted[120];
     const char *equals = strchr(text, '=');
@@ -219,7 +223,7 @@ static int take_wish(s2_placement *p, const s2_place_opts *opts, bool is_plannin
     sl__quote(quoted, sizeof quoted, text, strlen(text));
     if (!mask || equals[1] == '\0') {
         return sl__fail(reterr, SL_EINVAL,
-                "--place: '%s' is not UNIT=DEVICE with a unit embed, slow, fast, codec.encoder, "
+                "--place: '%s' is not UNIT=DEVICE with a unit slow, fast, codec.encoder, "
                 "codec.decoder or codec",
                 quoted);
     }
@@ -233,6 +237,13 @@ static int take_wish(s2_placement *p, const s2_place_opts *opts, bool is_plannin
                                       "--place: '%s': the quantizer is computed on the host; leave "
                                       "this out",
                                       quoted);
+    }
+    if (mask == 1u << S2_UNIT_EMBED && i_place > 0) {
+        sl__log(log, SL_LOG_WARN,
+                "--place %s: the tables of embeddings are gathered on the host: embed stays on the "
+                "cpu",
+                quoted);
+        return SL_OK;
     }
     for (int u = 0; u < S2_UNIT_COUNT; u++) {
         wish *w = &p->wishes[u];
@@ -263,12 +274,13 @@ static int take_shorthand(
     return SL_OK;
 }
 
-static int take_shorthands(s2_placement *p, const s2_place_opts *opts, sl_error *reterr)
+static int take_shorthands(
+        s2_placement *p, const s2_place_opts *opts, const sl_logger *log, sl_error *reterr)
 {
-    int r = take_shorthand(p, opts->embed_on_cpu, "--codebook-cpu", S2_UNIT_EMBED, reterr);
-    if (r == 0) {
-        r = take_shorthand(p, opts->fast_on_cpu, "--fast-decoder-cpu", S2_UNIT_FAST, reterr);
+    if (opts->embed_on_cpu) {
+        sl__log(log, SL_LOG_INFO, "--codebook-cpu: the tables of embeddings are on the cpu anyway");
     }
+    int r = take_shorthand(p, opts->fast_on_cpu, "--fast-decoder-cpu", S2_UNIT_FAST, reterr);
     if (r == 0) {
         r = take_shorthand(p, opts->codec_on_cpu, "--codec-cpu", S2_UNIT_CODEC_ENCODER, reterr);
     }
@@ -337,10 +349,10 @@ static int fill_placement(s2_placement *p, const s2_place_opts *opts, bool is_pl
         p->wishes[movable[i]].i_place = i_default;
     }
     for (size_t i = 0; i < opts->n_places && r == 0; i++) {
-        r = take_wish(p, opts, is_planning, opts->places[i], reterr);
+        r = take_wish(p, opts, is_planning, opts->places[i], log, reterr);
     }
     if (r == 0) {
-        r = take_shorthands(p, opts, reterr);
+        r = take_shorthands(p, opts, log, reterr);
     }
     return r < 0 ? r : check_effect(p, opts, reterr);
 }

@@ -102,7 +102,6 @@ static int measure_slow(s2_planner *p, const s2_extent *extent, s2_needs *needs,
 {
     s2_slow_ar *slow = NULL;
     const s2_slow_places places = {
-            .embed = measure_of(p, S2_SLOT_EMBED),
             .first = measure_of(p, S2_SLOT_SLOW),
             .rest = measure_of(p, S2_SLOT_SLOW_REST),
             .n_first = p->n_first,
@@ -191,22 +190,13 @@ static int fit_fast(s2_planner *p, const sl_logger *log, sl_error *reterr)
     return r;
 }
 
-/* What of the slow AR is at fault does not show; the tables are, more often than not. */
 static int fit_slow(s2_planner *p, const sl_logger *log, sl_error *reterr)
 {
-    static const s2_unit_id suspects[] = {S2_UNIT_EMBED, S2_UNIT_SLOW};
     const s2_extent extent = {.n_prompt = 2, .n_positions = 4};
     s2_needs ignored = {0};
     int r = measure_slow(p, &extent, &ignored, reterr);
-    for (size_t i = 0; i < 2 && r == SL_EUNSUPPORTED; i++) {
-        if (s2_placement_wanted(p->placement, suspects[i]) == 0) {
-            continue;
-        }
-        r = give_up(p, suspects[i], log, reterr);
-        if (r < 0) {
-            break;
-        }
-        r = measure_slow(p, &extent, &ignored, reterr);
+    if (r == SL_EUNSUPPORTED) {
+        r = give_up(p, S2_UNIT_SLOW, log, reterr);
     }
     return r;
 }
@@ -242,7 +232,10 @@ int s2_planner_init(s2_planner *p, const sl_model *model, const s2_hparams *hp,
         s2_compute_init_measure(&p->measures[i], computes[i], i == 0);
     }
     p->n_first = s2_placement_slow_layers(placement, hp->slow.n_layer);
-    int r = s2_weights_open(model, &p->weights, reterr);
+    int r = s2_head_rows_init(&p->head, model, hp, reterr);
+    if (r == 0) {
+        r = s2_weights_open(model, &p->head.tensor, &p->weights, reterr);
+    }
     if (r == 0) {
         r = s2_weights_use_mapping(p->weights, reterr);
     }
@@ -279,7 +272,7 @@ static uint64_t room(void *ud, size_t i_place, const sl_tensor *tensor)
 
 static int add_units(s2_planner *p, sl_residency *residency, sl_error *reterr)
 {
-    size_t n_tensors = (size_t)sl_model_n_tensors(p->model);
+    size_t n_tensors = (size_t)sl_model_n_tensors(p->model) + 1; /* and the head */
     const sl_tensor **tensors = sl__alloc(n_tensors, sizeof(const sl_tensor *));
     int r = tensors ? SL_OK : sl__fail_nomem(reterr, n_tensors * sizeof(void *), "units");
     p->n_units = 0;
@@ -502,8 +495,7 @@ static bool shares_device(const s2_planner *p)
 {
     size_t decoder = s2_planner_wanted(p, S2_SLOT_CODEC_DECODER);
     return decoder > 0 && (decoder == s2_planner_wanted(p, S2_SLOT_SLOW) ||
-                                  decoder == s2_planner_wanted(p, S2_SLOT_FAST) ||
-                                  decoder == s2_planner_wanted(p, S2_SLOT_EMBED));
+                                  decoder == s2_planner_wanted(p, S2_SLOT_FAST));
 }
 
 static s2_run run_of(const s2_run_wish *wish, bool is_together)

@@ -65,6 +65,7 @@ typedef struct s2_planner {
     const sl_model *model;
     const s2_hparams *hp;
     s2_placement *placement;
+    s2_rows head; /* the planner's memory stays where it is */
     s2_weights *weights;
     s2_compute measures[S2_MAX_PLACES];
     size_t n_places;

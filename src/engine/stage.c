@@ -199,7 +199,7 @@ void s2_stage_close(s2_engine *e)
 
 void s2_stage_fetch_ahead(s2_engine *e)
 {
-    static const s2_slot wanted[] = {S2_SLOT_EMBED, S2_SLOT_SLOW, S2_SLOT_SLOW_REST, S2_SLOT_FAST};
+    static const s2_slot wanted[] = {S2_SLOT_SLOW, S2_SLOT_SLOW_REST, S2_SLOT_FAST};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         size_t unit = e->planner.units[wanted[i]];
         if (unit != SL_PLAN_NONE && s2_stage_is_moved(e, wanted[i])) {
@@ -292,15 +292,13 @@ static int hold(s2_engine *e, s2_slot slot, bool is_streaming, sl_error *reterr)
 
 static bool is_same_places(const s2_slow_places *a, const s2_slow_places *b)
 {
-    return a->embed == b->embed && a->first == b->first && a->rest == b->rest &&
-           a->n_first == b->n_first;
+    return a->first == b->first && a->rest == b->rest && a->n_first == b->n_first;
 }
 
 /* The ARs compute where their weights are: after a fallback they are made anew. */
 int s2_stage_need_ars(s2_engine *e, sl_error *reterr)
 {
     const s2_slow_places places = {
-            .embed = s2_stage_compute(e, S2_SLOT_EMBED),
             .first = s2_stage_compute(e, S2_SLOT_SLOW),
             .rest = s2_stage_compute(e, S2_SLOT_SLOW_REST),
             .n_first = e->planner.n_first < e->hp.slow.n_layer ? e->planner.n_first : UINT32_MAX,

@@ -32,7 +32,7 @@ static void expect_refused(
 }
 
 static const s2_unit_id movable[] = {
-        S2_UNIT_EMBED, S2_UNIT_SLOW, S2_UNIT_FAST, S2_UNIT_CODEC_ENCODER, S2_UNIT_CODEC_DECODER};
+        S2_UNIT_SLOW, S2_UNIT_FAST, S2_UNIT_CODEC_ENCODER, S2_UNIT_CODEC_DECODER};
 #define N_MOVABLE (sizeof movable / sizeof movable[0])
 
 static void test_all_is_on_the_cpu(void **state)
@@ -54,7 +54,7 @@ static void test_all_is_on_the_cpu(void **state)
     s2_placement_close(NULL);
 }
 
-static void test_a_named_device_takes_all_but_the_quantizer(void **state)
+static void test_a_named_device_takes_all_but_the_tables(void **state)
 {
     (void)state;
     const s2_place_opts opts = {.device = "sim:8M,link=1G"};
@@ -71,6 +71,7 @@ static void test_a_named_device_takes_all_but_the_quantizer(void **state)
         assert_true(s2_placement_second(p, movable[i]) == SL_PLAN_NONE);
     }
     assert_int_equal(s2_placement_wanted(p, S2_UNIT_CODEC_QUANTIZER), 0);
+    assert_int_equal(s2_placement_wanted(p, S2_UNIT_EMBED), 0);
     s2_placement_give_up(p, S2_UNIT_FAST);
     assert_int_equal(s2_placement_wanted(p, S2_UNIT_FAST), 0);
     assert_int_equal(s2_placement_wanted(p, S2_UNIT_SLOW), 1);
@@ -97,12 +98,12 @@ static void test_units_are_placed_by_name(void **state)
 {
     (void)state;
     const char *words[] = {
-            "slow=sim:8M", "codec=cpu", "codec.decoder=cpu", "codec.quantizer=cpu", "embed=sim"};
+            "slow=sim:8M", "codec=cpu", "codec.decoder=cpu", "codec.quantizer=cpu", "embed=cpu"};
     const s2_place_opts opts = {.device = "cpu", .places = words, .n_places = 5};
     s2_placement *p = open_places(&opts, false);
     assert_int_equal(s2_placement_n_places(p), 2);
     assert_int_equal(s2_placement_wanted(p, S2_UNIT_SLOW), 1);
-    assert_int_equal(s2_placement_wanted(p, S2_UNIT_EMBED), 1);
+    assert_int_equal(s2_placement_wanted(p, S2_UNIT_EMBED), 0);
     assert_int_equal(s2_placement_wanted(p, S2_UNIT_FAST), 0);
     assert_int_equal(s2_placement_wanted(p, S2_UNIT_CODEC_DECODER), 0);
     assert_true(s2_placement_second(p, S2_UNIT_SLOW) == SL_PLAN_NONE);
@@ -144,26 +145,49 @@ static void test_words_that_are_none_are_refused(void **state)
     expect_refused(&nothing, false, SL_ENOENT, "device");
 }
 
+static void note(void *ud, sl_log_level level, const char *msg)
+{
+    char *said = ud;
+    size_t n = strlen(said);
+    snprintf(said + n, 512 - n, "%s: %s\n", sl_log_level_name(level), msg);
+}
+
+/* The tables stay on the host whatever is asked for, which is said. */
+static void test_words_about_the_tables_are_answered(void **state)
+{
+    (void)state;
+    char said[512] = "";
+    const sl_logger log = {note, said};
+    const char *words[] = {"embed=sim"};
+    const s2_place_opts opts = {
+            .device = "sim:8M", .places = words, .n_places = 1, .embed_on_cpu = true};
+    s2_placement *p = NULL;
+    sl_error err = {0};
+    assert_ok(s2_placement_open(&opts, false, &log, &p, &err), &err);
+    assert_int_equal(s2_placement_wanted(p, S2_UNIT_EMBED), 0);
+    assert_non_null(strstr(said, "warn: --place embed=sim: the tables of embeddings"));
+    assert_non_null(strstr(said, "info: --codebook-cpu: the tables of embeddings"));
+    s2_placement_close(&p);
+    expect_word_refused("embed=cuda77", SL_ENOENT, "cuda77");
+}
+
 static void test_words_that_contradict_each_other_are_refused(void **state)
 {
     (void)state;
     const char *twice[] = {"slow=cpu", "slow=sim:8M"};
     const char *halves[] = {"codec=sim:8M", "codec.encoder=cpu"};
     const char *slow[] = {"slow=sim:8M"};
-    const char *embed[] = {"embed=sim:8M"};
     const char *fast[] = {"fast=sim:8M"};
     const char *decoder[] = {"codec.decoder=sim:8M"};
     const s2_place_opts all[] = {
             {.device = "cpu", .places = twice, .n_places = 2},
             {.device = "cpu", .places = halves, .n_places = 2},
-            {.device = "cpu", .places = embed, .n_places = 1, .embed_on_cpu = true},
             {.device = "cpu", .places = fast, .n_places = 1, .fast_on_cpu = true},
             {.device = "cpu", .places = decoder, .n_places = 1, .codec_on_cpu = true},
             {.device = "cpu", .places = slow, .n_places = 1, .has_gpu_layers = true},
     };
     static const char *const says[] = {"slow was placed on cpu before",
             "codec.encoder was placed on sim before",
-            "--codebook-cpu and --place embed=sim contradict",
             "--fast-decoder-cpu and --place fast=sim contradict",
             "--codec-cpu and --place codec.decoder=sim contradict",
             "--gpu-layers 0 and --place slow=sim contradict"};
@@ -216,12 +240,11 @@ static void test_layers(void **state)
 static void test_every_unit_may_have_a_device_of_its_own(void **state)
 {
     (void)state;
-    const char *words[] = {
-            "embed=gpu1", "slow=gpu2", "fast=gpu3", "codec.encoder=gpu4", "codec.decoder=gpu5"};
+    const char *words[] = {"slow=gpu1", "fast=gpu2", "codec.encoder=gpu3", "codec.decoder=gpu4"};
     const s2_place_opts opts = {
-            .device = "cuda7", .places = words, .n_places = 5, .vram_bytes = 1 << 20};
+            .device = "cuda7", .places = words, .n_places = 4, .vram_bytes = 1 << 20};
     s2_placement *p = open_places(&opts, true);
-    assert_int_equal(s2_placement_n_places(p), 7);
+    assert_int_equal(s2_placement_n_places(p), 6);
     assert_string_equal(s2_placement_place(p, 1)->name, "cuda7");
     for (size_t i = 0; i < N_MOVABLE; i++) {
         assert_int_equal(s2_placement_wanted(p, movable[i]), 2 + i);
@@ -247,7 +270,7 @@ static void test_second_places_are_for_what_nobody_named(void **state)
     assert_true(s2_placement_place(p, 1)->is_stand_in);
     assert_int_equal(s2_placement_place(p, 1)->budget_bytes, 4 << 20);
     assert_int_equal(s2_placement_second(p, S2_UNIT_SLOW), 0);
-    assert_int_equal(s2_placement_second(p, S2_UNIT_EMBED), 0);
+    assert_true(s2_placement_second(p, S2_UNIT_EMBED) == SL_PLAN_NONE);
     assert_int_equal(s2_placement_second(p, S2_UNIT_CODEC_DECODER), 0);
     assert_int_equal(s2_placement_wanted(p, S2_UNIT_FAST), 1);
     assert_true(s2_placement_second(p, S2_UNIT_FAST) == SL_PLAN_NONE);
@@ -315,10 +338,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_all_is_on_the_cpu),
-            cmocka_unit_test(test_a_named_device_takes_all_but_the_quantizer),
+            cmocka_unit_test(test_a_named_device_takes_all_but_the_tables),
             cmocka_unit_test(test_a_budget_replaces_the_devices_own),
             cmocka_unit_test(test_units_are_placed_by_name),
             cmocka_unit_test(test_words_that_are_none_are_refused),
+            cmocka_unit_test(test_words_about_the_tables_are_answered),
             cmocka_unit_test(test_words_that_contradict_each_other_are_refused),
             cmocka_unit_test(test_words_without_effect_are_refused),
             cmocka_unit_test(test_layers),

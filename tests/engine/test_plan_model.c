@@ -173,7 +173,7 @@ static void test_what_cannot_be_planned_is_refused(void **state)
     /* A tensor is never split: G3-06. */
     opts = plan_opts(&place);
     opts.place.device = "sim:16M,max-alloc=2K";
-    expect_refused(&opts, SL_ELIMIT, "embeddings.weight");
+    expect_refused(&opts, SL_ELIMIT, "layers.0.attention.wqkv.weight");
     opts.place.device = "sim:16M,max-alloc=64K";
     s2_plan *p = make_plan(&opts);
     assert_true(sl_plan_is_feasible(s2_plan_solved(p)));

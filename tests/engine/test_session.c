@@ -17,6 +17,7 @@ typedef struct fixture {
     sl_model *model;
     s2_hparams hp;
     s2_compute compute;
+    s2_rows head;
     s2_weights *weights;
     s2_slow_ar *slow;
     s2_fast_ar *fast;
@@ -59,11 +60,11 @@ static int set_up(void **state)
     assert_ok(sl_model_open(path, &f->model, &err), &err);
     assert_ok(s2_hparams_read(f->model, &f->hp, &err), &err);
     assert_ok(s2_compute_init(&f->compute, 1, &err), &err);
-    assert_ok(s2_weights_open(f->model, &f->weights, &err), &err);
+    assert_ok(s2_head_rows_init(&f->head, f->model, &f->hp, &err), &err);
+    assert_ok(s2_weights_open(f->model, &f->head.tensor, &f->weights, &err), &err);
     assert_ok(s2_weights_use_mapping(f->weights, &err), &err);
     assert_ok(s2_slow_ar_create(&f->hp, IM_END, f->weights,
-                      &(s2_slow_places){&f->compute, &f->compute, &f->compute, UINT32_MAX},
-                      &f->slow, &err),
+                      &(s2_slow_places){&f->compute, &f->compute, UINT32_MAX}, &f->slow, &err),
             &err);
     assert_ok(s2_fast_ar_create(&f->hp, f->weights, &f->compute, &f->fast, &err), &err);
     assert_ok(s2_sampler_create(&greedy, 1, f->hp.codebook_size + 1, &f->sampler, &err), &err);

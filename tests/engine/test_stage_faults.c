@@ -296,7 +296,7 @@ static void test_G3_10_many_cycles_leave_no_trace(void **state)
     assert_true(growth < RSS_GROWTH_BYTES);
     assert_int_equal(rig_place_status(e, 1).peak_total, held.peak_total);
     rig_moves moves = rig_count_moves(e);
-    assert_int_equal(moves.n_loads, 4 * (N_CYCLES + 20));
+    assert_int_equal(moves.n_loads, 3 * (N_CYCLES + 20));
     assert_int_equal(moves.n_evicted, moves.n_loads);
     s2_engine_close(&e);
 }

@@ -7,9 +7,7 @@
 #include "engine/model/ar_layer.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "engine/nn/ops.h"
 
 int s2_ar_layer_bind(const s2_weights *weights, const s2_ar_hparams *hp, const char *prefix,
@@ -56,61 +54,41 @@ static uint32_t group_size(const s2_ar_hparams *hp)
     return hp->n_head / hp->n_head_kv;
 }
 
-int s2_ar_inputs_init(s2_ar_inputs *in, s2_graph *g, const s2_ar_hparams *hp, uint32_t n,
-        uint32_t n_kv, sl_error *reterr)
+s2_ar_inputs s2_ar_inputs_add(s2_inputs *inputs, const s2_compute *compute, const s2_ar_hparams *hp,
+        uint32_t n, uint32_t n_kv)
 {
     /* One row of the mask for each query row: the heads of a group, or the columns. */
-    bool is_grouped = n == 1 && g->compute->is_cpu;
+    bool is_grouped = n == 1 && compute->is_cpu;
     uint32_t n_mask = is_grouped ? group_size(hp) : n;
-    memset(in, 0, sizeof *in);
-    in->is_grouped = is_grouped;
-    in->n_kv = n_kv;
-    in->host_pos = sl__alloc(n, sizeof *in->host_pos);
-    in->host_rows = sl__alloc(n, sizeof *in->host_rows);
-    in->host_mask = sl__alloc((size_t)n_kv * n_mask, sizeof *in->host_mask);
-    if (!in->host_pos || !in->host_rows || !in->host_mask) {
-        s2_ar_inputs_done(in);
-        return sl__fail_nomem(
-                reterr, (size_t)n_kv * n_mask * sizeof *in->host_mask, "an attention mask");
-    }
-    in->pos = ggml_new_tensor_1d(g->ctx, GGML_TYPE_I32, n);
-    in->rows = ggml_new_tensor_1d(g->ctx, GGML_TYPE_I64, n);
-    in->mask = ggml_new_tensor_2d(g->ctx, GGML_TYPE_F16, n_kv, n_mask);
-    ggml_set_input(in->pos);
-    ggml_set_input(in->rows);
-    ggml_set_input(in->mask);
-    return SL_OK;
+    return (s2_ar_inputs){
+            .pos = s2_inputs_add(inputs, GGML_TYPE_I32, n, 1),
+            .rows = s2_inputs_add(inputs, GGML_TYPE_I64, n, 1),
+            .mask = s2_inputs_add(inputs, GGML_TYPE_F16, n_kv, n_mask),
+            .n_kv = n_kv,
+            .is_grouped = is_grouped,
+    };
 }
 
-void s2_ar_inputs_done(s2_ar_inputs *in)
-{
-    sl__free(in->host_pos);
-    sl__free(in->host_rows);
-    sl__free(in->host_mask);
-    memset(in, 0, sizeof *in);
-}
-
-void s2_ar_inputs_set(const s2_ar_inputs *in, uint32_t n_past)
+void s2_ar_inputs_fill(const s2_ar_inputs *in, const s2_inputs *inputs, uint32_t n_past)
 {
     const ggml_fp16_t visible = ggml_fp32_to_fp16(0.0f);
     const ggml_fp16_t hidden = ggml_fp32_to_fp16(-INFINITY);
     uint32_t n = (uint32_t)in->pos->ne[0];
     uint32_t n_mask = (uint32_t)in->mask->ne[1];
+    int32_t *pos = s2_inputs_host(inputs, in->pos);
+    int64_t *rows = s2_inputs_host(inputs, in->rows);
+    ggml_fp16_t *mask = s2_inputs_host(inputs, in->mask);
 
     for (uint32_t row = 0; row < n_mask; row++) {
         uint32_t n_visible = n_past + 1 + (in->is_grouped ? 0 : row);
-        ggml_fp16_t *mask = in->host_mask + (size_t)row * in->n_kv;
         for (uint32_t j = 0; j < in->n_kv; j++) {
-            mask[j] = j < n_visible ? visible : hidden;
+            mask[(size_t)row * in->n_kv + j] = j < n_visible ? visible : hidden;
         }
     }
     for (uint32_t i = 0; i < n; i++) {
-        in->host_pos[i] = (int32_t)(n_past + i);
-        in->host_rows[i] = (int64_t)n_past + i;
+        pos[i] = (int32_t)(n_past + i);
+        rows[i] = (int64_t)n_past + i;
     }
-    ggml_backend_tensor_set(in->mask, in->host_mask, 0, ggml_nbytes(in->mask));
-    ggml_backend_tensor_set(in->pos, in->host_pos, 0, ggml_nbytes(in->pos));
-    ggml_backend_tensor_set(in->rows, in->host_rows, 0, ggml_nbytes(in->rows));
 }
 
 /* The cache's first n_kv rows as [head_dim, n_kv, n_head_kv]. */

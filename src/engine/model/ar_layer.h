@@ -28,17 +28,14 @@ typedef struct s2_ar_layer {
     struct ggml_tensor *w2;       /* [n_ff, n_embd] down */
 } s2_ar_layer;
 
-/* Where the columns of a graph stand in the sequence. All are graph inputs. */
+/* Where the columns of a graph stand in the sequence; of its inputs. */
 typedef struct s2_ar_inputs {
     struct ggml_tensor *pos; /* I32 [n]: positions */
     struct ggml_tensor
             *rows; /* I64 [n]: the same as rows of the KV cache, as back ends want them */
     struct ggml_tensor *mask; /* F16 [n_kv, n_mask]: 0 = visible, -inf = hidden */
     uint32_t n_kv;            /* positions of the cache that are looked at */
-    int32_t *host_pos;        /* what is sent, kept so that a step allocates nothing */
-    int64_t *host_rows;
-    ggml_fp16_t *host_mask;
-    bool is_grouped; /* one column, laid out as the query heads of a group side by side */
+    bool is_grouped;          /* one column, laid out as the query heads of a group side by side */
 } s2_ar_inputs;
 
 /* Binds the layer `prefix`N ("layers." or "fast_layers."). Errors: SL_EFORMAT naming the tensor. */
@@ -48,13 +45,12 @@ int s2_ar_layer_bind(const s2_weights *weights, const s2_ar_hparams *hp, const c
 /* The tensors of a layer, some of them NULL: S2_AR_LAYER_TENSORS pointers, for s2_weights_arrive. */
 #define S2_AR_LAYER_TENSORS (sizeof(s2_ar_layer) / sizeof(struct ggml_tensor *))
 
-/* Makes the inputs of a graph over n columns. Errors: SL_ENOMEM. */
-int s2_ar_inputs_init(s2_ar_inputs *in, s2_graph *g, const s2_ar_hparams *hp, uint32_t n,
-        uint32_t n_kv, sl_error *reterr) SL_MUST_CHECK;
-void s2_ar_inputs_done(s2_ar_inputs *in);
+/* Adds three tensors to the inputs of graphs over n columns. */
+s2_ar_inputs s2_ar_inputs_add(s2_inputs *inputs, const s2_compute *compute, const s2_ar_hparams *hp,
+        uint32_t n, uint32_t n_kv);
 
-/* Sets them for columns at n_past, n_past + 1, ...; each sees every earlier position and itself. */
-void s2_ar_inputs_set(const s2_ar_inputs *in, uint32_t n_past);
+/* Fills them for columns at n_past, n_past + 1, ...; each sees every earlier position and itself. */
+void s2_ar_inputs_fill(const s2_ar_inputs *in, const s2_inputs *inputs, uint32_t n_past);
 
 /* Adds the layer to the graph: x [n_embd, n] to y of the same shape; writes the cache. */
 struct ggml_tensor *s2_ar_layer_build(s2_graph *g, const s2_ar_hparams *hp,

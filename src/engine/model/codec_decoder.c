@@ -35,8 +35,9 @@ typedef struct stage {
 typedef struct piece {
     bool is_built;
     s2_graph graph;
+    s2_inputs inputs;
     s2_codec_tf_inputs tf_inputs;
-    struct ggml_tensor *latents; /* rows [latent_dim, frames] */
+    struct ggml_tensor *latents; /* rows [latent_dim, frames]; of the inputs */
     struct ggml_tensor *samples; /* [samples, 1] */
 } piece;
 
@@ -53,7 +54,6 @@ struct s2_codec_decoder {
     struct ggml_tensor *last_alpha;
     s2_conv last;
     piece pieces[N_PIECES];
-    float *latents; /* [MAX_FRAMES][latent_dim] */
 };
 
 static int init_steps(s2_codec_decoder *d, const s2_weights *weights, sl_error *reterr)
@@ -170,12 +170,19 @@ static size_t max_nodes(const s2_codec_decoder *d)
 static int init_piece(s2_codec_decoder *d, piece *p, uint32_t n_frames, sl_error *reterr)
 {
     int r = s2_graph_init(&p->graph, d->compute, max_nodes(d), reterr);
+    if (r == 0) {
+        r = s2_inputs_init(&p->inputs, 1 + S2_CODEC_TF_MAX_INPUTS, reterr);
+    }
     if (r < 0) {
         return r;
     }
     s2_build b = s2_build_begin(&p->graph, &d->options);
-    p->latents = ggml_new_tensor_2d(b.ctx, GGML_TYPE_F32, d->hp.latent_dim, n_frames);
-    ggml_set_input(p->latents);
+    p->latents = s2_inputs_add(&p->inputs, GGML_TYPE_F32, d->hp.latent_dim, n_frames);
+    p->tf_inputs = s2_codec_tf_inputs_add(&b, &d->post, n_frames, &p->inputs);
+    r = s2_inputs_alloc(&p->inputs, d->compute, reterr);
+    if (r < 0) {
+        return r;
+    }
     struct ggml_tensor *rows = s2_codec_tf_build(&b, &d->post, p->latents, &p->tf_inputs);
     struct ggml_tensor *x = ggml_transpose(b.ctx, rows);
     s2_build_stage(&b, x, "post_module");
@@ -243,10 +250,7 @@ int s2__codec_decoder_create(const s2_hparams *hp, s2_weights *weights, s2_compu
     }
     d->hp = hp->codec;
     d->options = *options;
-    size_t n_latents = (size_t)MAX_FRAMES * hp->codec.latent_dim;
-    d->latents = sl__alloc(n_latents, sizeof(float));
-    int r = d->latents ? init_decoder(d, weights, compute, reterr)
-                       : sl__fail_nomem(reterr, n_latents * sizeof(float), "a codec decoder");
+    int r = init_decoder(d, weights, compute, reterr);
     if (r < 0) {
         s2_codec_decoder_free(&d);
         return r;
@@ -262,6 +266,12 @@ int s2_codec_decoder_create(const s2_hparams *hp, s2_weights *weights, s2_comput
     return s2__codec_decoder_create(hp, weights, compute, &options, ret_decoder, reterr);
 }
 
+static void piece_done(piece *p)
+{
+    s2_graph_done(&p->graph);
+    s2_inputs_done(&p->inputs);
+}
+
 /* Builds the graph of a piece unless it is there. */
 static int need_piece(s2_codec_decoder *d, size_t i, sl_error *reterr)
 {
@@ -271,7 +281,7 @@ static int need_piece(s2_codec_decoder *d, size_t i, sl_error *reterr)
     }
     int r = init_piece(d, p, piece_frames[i], reterr);
     if (r < 0) {
-        s2_graph_done(&p->graph);
+        piece_done(p);
     }
     p->is_built = r == 0;
     return r;
@@ -284,12 +294,11 @@ void s2_codec_decoder_free(s2_codec_decoder **decoder)
     }
     s2_codec_decoder *d = *decoder;
     for (size_t i = 0; i < N_PIECES; i++) {
-        s2_graph_done(&d->pieces[i].graph);
+        piece_done(&d->pieces[i]);
     }
     s2_codec_tf_done(&d->post);
     s2_state_done(&d->state);
     s2_quantizer_free(&d->quantizer);
-    sl__free(d->latents);
     sl__free(d);
     *decoder = NULL;
 }
@@ -308,20 +317,17 @@ int s2_codec_decoder_prepare(s2_codec_decoder *decoder, sl_error *reterr)
 static int run_piece(s2_codec_decoder *d, piece *p, const int32_t *codes, uint32_t n_frames,
         float *ret_samples, sl_error *reterr)
 {
-    s2_quantizer_decode(d->quantizer, codes, n_frames, d->latents);
-    ggml_backend_tensor_set(p->latents, d->latents, 0, ggml_nbytes(p->latents));
-    int r = s2_codec_tf_set_inputs(&d->post, &p->tf_inputs, reterr);
+    const s2_graph_read read = {p->samples, 0, ggml_nbytes(p->samples), ret_samples};
+    float *latents = s2_inputs_host(&p->inputs, p->latents);
+    s2_quantizer_decode(d->quantizer, codes, n_frames, latents);
+    s2_codec_tf_inputs_fill(&d->post, &p->tf_inputs, &p->inputs);
+    int r = s2_graph_run(&p->graph, &p->inputs, &read, 1, reterr);
     if (r < 0) {
         return r;
     }
-    r = s2_graph_run(&p->graph, reterr);
-    if (r < 0) {
-        return r;
-    }
-    ggml_backend_tensor_get(p->samples, ret_samples, 0, ggml_nbytes(p->samples));
     s2_codec_tf_advance(&d->post, n_frames);
     if (d->options.probe) {
-        d->options.probe->see(d->options.probe->user, "zq", d->latents, d->hp.latent_dim, n_frames);
+        d->options.probe->see(d->options.probe->user, "zq", latents, d->hp.latent_dim, n_frames);
         s2_build_show(&p->graph, d->options.probe);
     }
     return SL_OK;
@@ -356,6 +362,7 @@ size_t s2_codec_decoder_bytes(const s2_codec_decoder *decoder)
     size_t n = s2_state_bytes(&decoder->state) + s2_state_bytes(&decoder->post.constants);
     for (size_t i = 0; i < N_PIECES; i++) {
         n += s2_graph_bytes(&decoder->pieces[i].graph);
+        n += s2_inputs_bytes(&decoder->pieces[i].inputs);
     }
     return n;
 }

@@ -34,9 +34,10 @@ typedef struct down_step {
 typedef struct piece {
     bool is_built;
     s2_graph graph;
+    s2_inputs inputs;
     s2_codec_tf_inputs tf_inputs;
     s2_codec_tf_inputs pre_inputs;
-    struct ggml_tensor *samples; /* [samples, 1] */
+    struct ggml_tensor *samples; /* [samples, 1]; of the inputs */
     struct ggml_tensor *latents; /* rows [latent_dim, frames] */
 } piece;
 
@@ -48,14 +49,14 @@ struct s2_codec_encoder {
     s2_state state;
     s2_conv first;
     stage stages[S2_MAX_STAGES];
-    s2_codec_tf tf; /* of stage hp.encoder_tf_stage, if there is one */
+    s2_codec_tf tf;      /* of stage hp.encoder_tf_stage, if there is one */
+    uint32_t tf_columns; /* of a frame there */
     struct ggml_tensor *last_alpha;
     s2_conv last;
     down_step steps[S2_MAX_STAGES];
     s2_codec_tf pre;
     piece pieces[N_PIECES];
-    float *samples; /* of the largest piece */
-    float *latents;
+    float *latents; /* of the largest piece */
 };
 
 static bool has_tf(const s2_codec_encoder *e)
@@ -160,6 +161,7 @@ static int init_transformers(
         for (uint32_t i = 0; i <= e->hp.encoder_tf_stage; i++) {
             columns /= e->hp.encoder_rates[i];
         }
+        e->tf_columns = columns;
         snprintf(name, sizeof name, "c.encoder.block.%u.block.5", e->hp.encoder_tf_stage + 1);
         int r = s2_codec_tf_init(
                 &e->tf, weights, &e->state, compute, name, &shape, MAX_FRAMES * columns, reterr);
@@ -196,6 +198,22 @@ static size_t max_nodes(const s2_codec_encoder *e)
     return 200 + 80 * n_layer + 120 * (size_t)e->hp.n_down + 250 * (size_t)e->hp.n_stages;
 }
 
+static int make_inputs(
+        s2_codec_encoder *e, piece *p, uint32_t n_frames, const s2_build *b, sl_error *reterr)
+{
+    int64_t n_samples = (int64_t)n_frames * e->hp.frame_samples;
+    int r = s2_inputs_init(&p->inputs, 1 + 2 * S2_CODEC_TF_MAX_INPUTS, reterr);
+    if (r < 0) {
+        return r;
+    }
+    p->samples = s2_inputs_add(&p->inputs, GGML_TYPE_F32, n_samples, 1);
+    if (has_tf(e)) {
+        p->tf_inputs = s2_codec_tf_inputs_add(b, &e->tf, n_frames * e->tf_columns, &p->inputs);
+    }
+    p->pre_inputs = s2_codec_tf_inputs_add(b, &e->pre, n_frames, &p->inputs);
+    return s2_inputs_alloc(&p->inputs, e->compute, reterr);
+}
+
 static int init_piece(s2_codec_encoder *e, piece *p, uint32_t n_frames, sl_error *reterr)
 {
     int r = s2_graph_init(&p->graph, e->compute, max_nodes(e), reterr);
@@ -203,9 +221,10 @@ static int init_piece(s2_codec_encoder *e, piece *p, uint32_t n_frames, sl_error
         return r;
     }
     s2_build b = s2_build_begin(&p->graph, &e->options);
-    p->samples =
-            ggml_new_tensor_2d(b.ctx, GGML_TYPE_F32, (int64_t)n_frames * e->hp.frame_samples, 1);
-    ggml_set_input(p->samples);
+    r = make_inputs(e, p, n_frames, &b, reterr);
+    if (r < 0) {
+        return r;
+    }
     struct ggml_tensor *x = s2_conv_build(&b, &e->first, p->samples, NULL, NULL);
     s2_build_stage(&b, x, "block0");
     for (uint32_t i = 0; i < e->hp.n_stages; i++) {
@@ -267,11 +286,6 @@ static int init_encoder(
     return r < 0 ? r : s2_state_alloc(&e->state, compute, SL_MEM_COMPUTE, reterr);
 }
 
-static size_t buffer_floats(const s2_codec_hparams *hp)
-{
-    return MAX_FRAMES * ((size_t)hp->frame_samples + hp->latent_dim);
-}
-
 int s2__codec_encoder_create(const s2_hparams *hp, s2_weights *weights, s2_compute *compute,
         const s2_build_options *options, s2_codec_encoder **ret_encoder, sl_error *reterr)
 {
@@ -281,15 +295,10 @@ int s2__codec_encoder_create(const s2_hparams *hp, s2_weights *weights, s2_compu
     }
     e->hp = hp->codec;
     e->options = *options;
-    size_t n_floats = buffer_floats(&e->hp);
-    e->samples = sl__alloc(n_floats, sizeof(float));
-    int r;
-    if (e->samples) {
-        e->latents = e->samples + MAX_FRAMES * (size_t)e->hp.frame_samples;
-        r = init_encoder(e, weights, compute, reterr);
-    } else {
-        r = sl__fail_nomem(reterr, n_floats * sizeof(float), "a codec encoder");
-    }
+    size_t n_latents = (size_t)MAX_FRAMES * e->hp.latent_dim;
+    e->latents = sl__alloc(n_latents, sizeof *e->latents);
+    int r = e->latents ? init_encoder(e, weights, compute, reterr)
+                       : sl__fail_nomem(reterr, n_latents * sizeof(float), "a codec encoder");
     if (r < 0) {
         s2_codec_encoder_free(&e);
         return r;
@@ -305,6 +314,12 @@ int s2_codec_encoder_create(const s2_hparams *hp, s2_weights *weights, s2_comput
     return s2__codec_encoder_create(hp, weights, compute, &options, ret_encoder, reterr);
 }
 
+static void piece_done(piece *p)
+{
+    s2_graph_done(&p->graph);
+    s2_inputs_done(&p->inputs);
+}
+
 /* Builds the graph of a piece unless it is there. */
 static int need_piece(s2_codec_encoder *e, size_t i, sl_error *reterr)
 {
@@ -314,7 +329,7 @@ static int need_piece(s2_codec_encoder *e, size_t i, sl_error *reterr)
     }
     int r = init_piece(e, p, piece_frames[i], reterr);
     if (r < 0) {
-        s2_graph_done(&p->graph);
+        piece_done(p);
     }
     p->is_built = r == 0;
     return r;
@@ -327,13 +342,13 @@ void s2_codec_encoder_free(s2_codec_encoder **encoder)
     }
     s2_codec_encoder *e = *encoder;
     for (size_t i = 0; i < N_PIECES; i++) {
-        s2_graph_done(&e->pieces[i].graph);
+        piece_done(&e->pieces[i]);
     }
     s2_codec_tf_done(&e->tf);
     s2_codec_tf_done(&e->pre);
     s2_state_done(&e->state);
     s2_quantizer_free(&e->quantizer);
-    sl__free(e->samples);
+    sl__free(e->latents);
     sl__free(e);
     *encoder = NULL;
 }
@@ -354,24 +369,18 @@ int s2_codec_encoder_prepare(s2_codec_encoder *encoder, sl_error *reterr)
     return r;
 }
 
-/* e->samples: the samples of n_frames frames. Leaves their latents in e->latents. */
+/* Runs over n_frames frames of filled samples. Leaves their latents in e->latents. */
 static int run_piece(s2_codec_encoder *e, piece *p, uint32_t n_frames, sl_error *reterr)
 {
-    int r = SL_OK;
-    ggml_backend_tensor_set(p->samples, e->samples, 0, ggml_nbytes(p->samples));
+    const s2_graph_read read = {p->latents, 0, ggml_nbytes(p->latents), e->latents};
     if (has_tf(e)) {
-        r = s2_codec_tf_set_inputs(&e->tf, &p->tf_inputs, reterr);
+        s2_codec_tf_inputs_fill(&e->tf, &p->tf_inputs, &p->inputs);
     }
-    if (r == 0) {
-        r = s2_codec_tf_set_inputs(&e->pre, &p->pre_inputs, reterr);
-    }
-    if (r == 0) {
-        r = s2_graph_run(&p->graph, reterr);
-    }
+    s2_codec_tf_inputs_fill(&e->pre, &p->pre_inputs, &p->inputs);
+    int r = s2_graph_run(&p->graph, &p->inputs, &read, 1, reterr);
     if (r < 0) {
         return r;
     }
-    ggml_backend_tensor_get(p->latents, e->latents, 0, ggml_nbytes(p->latents));
     if (has_tf(e)) {
         s2_codec_tf_advance(&e->tf, p->tf_inputs.n_time);
     }
@@ -382,14 +391,14 @@ static int run_piece(s2_codec_encoder *e, piece *p, uint32_t n_frames, sl_error 
     return SL_OK;
 }
 
-/* Samples of n_frames frames from `first` on, zeros behind the end. */
-static void load_samples(s2_codec_encoder *e, const float *samples, size_t n_samples, size_t first,
-        uint32_t n_frames)
+/* Fills in the samples of a piece from `first` on, zeros behind the end. */
+static void fill_samples(const piece *p, const float *samples, size_t n_samples, size_t first)
 {
-    size_t n_want = (size_t)n_frames * e->hp.frame_samples;
+    float *to = s2_inputs_host(&p->inputs, p->samples);
+    size_t n_want = (size_t)p->samples->ne[0];
     size_t n_have = n_samples - first < n_want ? n_samples - first : n_want;
-    memcpy(e->samples, samples + first, n_have * sizeof *samples);
-    memset(e->samples + n_have, 0, (n_want - n_have) * sizeof *samples);
+    memcpy(to, samples + first, n_have * sizeof *samples);
+    memset(to + n_have, 0, (n_want - n_have) * sizeof *samples);
 }
 
 static int check_samples(
@@ -423,9 +432,9 @@ int s2_codec_encoder_run(s2_codec_encoder *encoder, const float *samples, size_t
     for (size_t i = 0; i < N_PIECES; i++) {
         uint32_t n = piece_frames[i];
         for (; n_frames - done >= n; done += n) {
-            load_samples(e, samples, n_samples, (size_t)done * e->hp.frame_samples, n);
             r = need_piece(e, i, reterr);
             if (r == 0) {
+                fill_samples(&e->pieces[i], samples, n_samples, (size_t)done * e->hp.frame_samples);
                 r = run_piece(e, &e->pieces[i], n, reterr);
             }
             if (r < 0) {
@@ -443,6 +452,7 @@ size_t s2_codec_encoder_bytes(const s2_codec_encoder *encoder)
                s2_state_bytes(&encoder->pre.constants);
     for (size_t i = 0; i < N_PIECES; i++) {
         n += s2_graph_bytes(&encoder->pieces[i].graph);
+        n += s2_inputs_bytes(&encoder->pieces[i].inputs);
     }
     return n;
 }

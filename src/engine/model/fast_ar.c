@@ -14,8 +14,12 @@
 
 #define EXTRA_NODES 64
 
+/* Hidden state, code, and where the columns stand. */
+#define MAX_INPUTS 5
+
 typedef struct fast_graph {
     s2_graph g;
+    s2_inputs inputs;
     s2_ar_inputs in;
     struct ggml_tensor *hidden; /* F32 [slow.n_embd], of the first graph only */
     struct ggml_tensor *code;   /* I32 [1] */
@@ -83,36 +87,42 @@ static int bind_weights(s2_fast_ar *ar, const s2_weights *weights, sl_error *ret
 /* The input of position 0: the hidden state, projected if the widths differ. [n_embd, 1] */
 static struct ggml_tensor *build_hidden(const s2_fast_ar *ar, fast_graph *fg)
 {
-    struct ggml_context *ctx = fg->g.ctx;
-    fg->hidden = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, ar->hp.slow.n_embd, 1);
-    ggml_set_input(fg->hidden);
     struct ggml_tensor *x = fg->hidden;
     if (ar->project_in) {
         x = s2_nn_linear(&fg->g, ar->project_in, x);
     }
     if (ar->project_bias) {
-        x = ggml_add(ctx, x, s2_nn_f32(&fg->g, ar->project_bias));
+        x = ggml_add(fg->g.ctx, x, s2_nn_f32(&fg->g, ar->project_bias));
     }
     return x;
+}
+
+static int make_inputs(const s2_fast_ar *ar, fast_graph *fg, bool is_first, sl_error *reterr)
+{
+    int r = s2_inputs_init(&fg->inputs, MAX_INPUTS, reterr);
+    if (r < 0) {
+        return r;
+    }
+    fg->in = s2_ar_inputs_add(
+            &fg->inputs, ar->compute, &ar->hp.fast, is_first ? 2 : 1, ar->kv.capacity);
+    fg->code = s2_inputs_add(&fg->inputs, GGML_TYPE_I32, 1, 1);
+    fg->hidden = is_first ? s2_inputs_add(&fg->inputs, GGML_TYPE_F32, ar->hp.slow.n_embd, 1) : NULL;
+    return s2_inputs_alloc(&fg->inputs, ar->compute, reterr);
 }
 
 static int build_graph(const s2_fast_ar *ar, fast_graph *fg, bool is_first, sl_error *reterr)
 {
     const s2_ar_hparams *hp = &ar->hp.fast;
     size_t max_nodes = (size_t)hp->n_layer * S2_AR_LAYER_NODES + EXTRA_NODES;
-    int r = s2_graph_init(&fg->g, ar->compute, max_nodes, reterr);
-    if (r < 0) {
-        return r;
-    }
     s2_graph *g = &fg->g;
-    uint32_t n = is_first ? 2 : 1;
-    r = s2_ar_inputs_init(&fg->in, g, hp, n, ar->kv.capacity, reterr);
+    int64_t n = is_first ? 2 : 1;
+    int r = s2_graph_init(g, ar->compute, max_nodes, reterr);
+    if (r == 0) {
+        r = make_inputs(ar, fg, is_first, reterr);
+    }
     if (r < 0) {
         return r;
     }
-    fg->code = ggml_new_tensor_1d(g->ctx, GGML_TYPE_I32, 1);
-    ggml_set_input(fg->code);
-
     struct ggml_tensor *x = ggml_get_rows(g->ctx, ar->embeddings, fg->code);
     if (is_first) {
         x = ggml_concat(g->ctx, build_hidden(ar, fg), x, 1);
@@ -158,8 +168,8 @@ int s2_fast_ar_create(const s2_hparams *hp, s2_weights *weights, s2_compute *com
 
 static void fast_graph_done(fast_graph *fg)
 {
-    s2_ar_inputs_done(&fg->in);
     s2_graph_done(&fg->g);
+    s2_inputs_done(&fg->inputs);
 }
 
 void s2_fast_ar_release(s2_fast_ar *ar)
@@ -217,12 +227,12 @@ static int run(s2_fast_ar *ar, fast_graph *fg, uint32_t n_past, int32_t code, fl
         return sl__fail(reterr, SL_EINVAL, "fast AR: code %d, need 0 to %u", code,
                 ar->hp.codebook_size - 1);
     }
-    ggml_backend_tensor_set(fg->code, &code, 0, sizeof code);
-    s2_ar_inputs_set(&fg->in, n_past);
-    int r = s2_graph_run(&fg->g, reterr);
+    const s2_graph_read read = {fg->logits, 0, ggml_nbytes(fg->logits), ret_logits};
+    memcpy(s2_inputs_host(&fg->inputs, fg->code), &code, sizeof code);
+    s2_ar_inputs_fill(&fg->in, &fg->inputs, n_past);
+    int r = s2_graph_run(&fg->g, &fg->inputs, &read, 1, reterr);
     if (r == 0) {
         ar->n_past = n_past + (uint32_t)fg->in.pos->ne[0];
-        ggml_backend_tensor_get(fg->logits, ret_logits, 0, ggml_nbytes(fg->logits));
     }
     return r;
 }
@@ -234,7 +244,8 @@ int s2_fast_ar_begin(
     if (r < 0) {
         return r;
     }
-    ggml_backend_tensor_set(ar->first.hidden, hidden, 0, ggml_nbytes(ar->first.hidden));
+    const fast_graph *first = &ar->first;
+    memcpy(s2_inputs_host(&first->inputs, first->hidden), hidden, ggml_nbytes(first->hidden));
     return run(ar, &ar->first, 0, code0, ret_logits, reterr);
 }
 
@@ -251,5 +262,6 @@ size_t s2_fast_ar_kv_bytes(const s2_fast_ar *ar)
 
 size_t s2_fast_ar_compute_bytes(const s2_fast_ar *ar)
 {
-    return s2_graph_bytes(&ar->first.g) + s2_graph_bytes(&ar->next.g);
+    return s2_graph_bytes(&ar->first.g) + s2_inputs_bytes(&ar->first.inputs) +
+           s2_graph_bytes(&ar->next.g) + s2_inputs_bytes(&ar->next.inputs);
 }

@@ -31,10 +31,10 @@ static int bind_weights(s2_slow_model *m, sl_error *reterr)
     const int64_t ne_norm[3] = {hp->n_embd, 1, 1};
 
     int r = s2_weights_need(
-            weights, S2_WEIGHT_MATRIX, ne_embd, &m->embeddings, reterr, "embeddings.weight");
+            weights, S2_WEIGHT_MATRIX, ne_embd, &m->tables.embeddings, reterr, "embeddings.weight");
     if (r == 0) {
-        r = s2_weights_need(weights, S2_WEIGHT_MATRIX, ne_codes, &m->codebook_embeddings, reterr,
-                "codebook_embeddings.weight");
+        r = s2_weights_need(weights, S2_WEIGHT_MATRIX, ne_codes, &m->tables.codebook_embeddings,
+                reterr, "codebook_embeddings.weight");
     }
     if (r == 0) {
         r = s2_weights_need(weights, S2_WEIGHT_VECTOR, ne_norm, &m->norm, reterr, "norm.weight");
@@ -42,12 +42,21 @@ static int bind_weights(s2_slow_model *m, sl_error *reterr)
     for (uint32_t i = 0; i < hp->n_layer && r == 0; i++) {
         r = s2_ar_layer_bind(weights, hp, "layers.", i, &m->layers[i], reterr);
     }
-    return r;
+    m->head = s2_weights_rows(weights);
+    return r == 0 && !m->head ? sl__fail(reterr, SL_EINTERNAL, "%s: the head was not cut",
+                                        s2_weights_path(weights))
+                              : r;
+}
+
+int s2_head_rows_init(s2_rows *rows, const sl_model *model, const s2_hparams *hp, sl_error *reterr)
+{
+    return s2_rows_init(rows, model, "embeddings.weight", (uint64_t)hp->semantic_begin,
+            hp->codebook_size, "output.codes", reterr);
 }
 
 s2_slow_places s2_slow_places_on(s2_compute *compute)
 {
-    return (s2_slow_places){compute, compute, compute, UINT32_MAX};
+    return (s2_slow_places){compute, compute, UINT32_MAX};
 }
 
 int s2_slow_ar_create(const s2_hparams *hp, int32_t end_token, s2_weights *weights,
@@ -254,7 +263,7 @@ int s2_slow_ar_eval(s2_slow_ar *ar, const int32_t *columns, uint32_t n, uint32_t
         uint32_t m = n - done < chunk ? n - done : chunk;
         bool is_last = done + m == n;
         r = eval_chunk(ar, columns + (size_t)done * (1 + ar->model.hp.n_codebooks), m,
-                is_last ? ret_logits : NULL, ret_hidden, reterr);
+                is_last ? ret_logits : NULL, is_last ? ret_hidden : NULL, reterr);
         done += m;
     }
     if (r < 0) {

@@ -2,7 +2,8 @@
  * The slow AR: a column of text or audio in, the logits of the next semantic token out.
  *
  * The sequence is one timeline of positions 0, 1, 2, ...; eval appends to it and the KV cache remembers it.
- * Only the rows of the tied head that may be sampled are computed: the semantic codes and the end token.
+ * Only the rows of the tied head that may be sampled are computed: the semantic codes and the end token. The tables of
+ * embeddings stay in host memory; what moves of them is the head, the rows of the semantic codes.
  *
  * Threads: one thread at a time.
  */
@@ -15,15 +16,15 @@
 #include "base/status.h"
 #include "engine/model/hparams.h"
 #include "engine/nn/compute.h"
+#include "engine/nn/rows.h"
 #include "engine/nn/weights.h"
 
 typedef struct s2_slow_ar s2_slow_ar;
 
 /* Where the parts of the slow AR are computed. */
 typedef struct s2_slow_places {
-    s2_compute *embed; /* the tables: gathering rows, and the head */
     s2_compute *first; /* layers below n_first */
-    s2_compute *rest;  /* the other layers, and the norm behind the last one */
+    s2_compute *rest;  /* the other layers, the norm behind the last one, and the head */
     uint32_t n_first;
 } s2_slow_places;
 
@@ -31,6 +32,14 @@ typedef struct s2_slow_places {
 s2_slow_places s2_slow_places_on(s2_compute *compute);
 
 /*
+ * The rows of the head that stand for codes, for s2_weights_open: of the slot S2_SLOT_SLOW, or of the last layers' if these
+ * are split off. Errors: SL_EFORMAT (no table, or too few rows).
+ */
+int s2_head_rows_init(
+        s2_rows *rows, const sl_model *model, const s2_hparams *hp, sl_error *reterr) SL_MUST_CHECK;
+
+/*
+ * weights: opened with the rows of the head.
  * end_token: id of the token that ends speech, outside the semantic ids.
  * Errors: SL_EFORMAT (tensors, or an end token outside the vocabulary), SL_ENOMEM.
  */

@@ -1,7 +1,7 @@
 /*
  * The graphs of the slow AR over a fixed number of columns and cache rows.
  *
- * The model is a row of parts: gather the columns' embeddings, the layers, the last norm, the head. Neighbours on
+ * The columns are embedded on the host. The model is a row of parts: the layers, the last norm, the head. Neighbours on
  * the same device make one segment, which is one graph; between segments the columns are handed over. Where
  * weights are moved to a device, a prompt's layers are cut into segments too, always at the same borders, so that the
  * first run while the last layers are still on their way, and every result is the same whether they are.
@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "engine/model/ar_layer.h"
+#include "engine/model/columns.h"
 #include "engine/model/hparams.h"
 #include "engine/model/slow_ar.h"
 #include "engine/nn/graph.h"
@@ -26,16 +27,17 @@ typedef struct s2_slow_model {
     s2_hparams hp;
     s2_slow_places places;
     s2_weights *weights;
-    struct ggml_tensor *embeddings;          /* [n_embd, n_vocab], also the head */
-    struct ggml_tensor *codebook_embeddings; /* [n_embd, n_codebooks * codebook_size] */
-    struct ggml_tensor *norm;                /* [n_embd] */
+    s2_tables tables;
+    struct ggml_tensor *norm; /* [n_embd] */
+    struct ggml_tensor
+            *head; /* [n_embd, codebook_size]: the rows of the tied head that stand for codes */
     s2_ar_layer *layers;
     s2_kv_cache kv;
     int32_t end_token;
 } s2_slow_model;
 
 /* The computes of a model, each once. */
-#define S2_SLOW_MAX_COMPUTES 3
+#define S2_SLOW_MAX_COMPUTES 2
 
 typedef struct s2_slow_segment s2_slow_segment;
 
@@ -49,8 +51,10 @@ typedef struct s2_slow_graph {
     s2_arena arenas[S2_SLOW_MAX_COMPUTES];
     s2_state bridges[S2_SLOW_MAX_COMPUTES]; /* what is handed over, [n_embd, n] each */
     struct ggml_tensor *x[S2_SLOW_MAX_COMPUTES];
-    int32_t *host_i32; /* ids [n], then codes [n * n_codebooks], book major */
-    float *host_f32;   /* is_audio [n], then scale [n] */
+    s2_inputs inputs[S2_SLOW_MAX_COMPUTES]; /* of all segments there */
+    s2_ar_inputs where[S2_SLOW_MAX_COMPUTES];
+    struct ggml_tensor *columns; /* F32 [n_embd, n], of the first inputs */
+    float *rows;                 /* [2 * n_embd], for embedding */
 } s2_slow_graph;
 
 /* Plans the graph; its segments are built when they run first. Errors: SL_ENOMEM, SL_EBUDGET. */

@@ -208,30 +208,26 @@ static struct ggml_tensor *build_layer(const s2_build *b, const s2_codec_tf *tf,
     return ggml_add(b->ctx, x, ggml_mul(b->ctx, f, s2_nn_f32(b->g, layer->ffn_scale)));
 }
 
-static struct ggml_tensor *new_input(
-        const s2_build *b, enum ggml_type type, int64_t ne0, int64_t ne1)
+s2_codec_tf_inputs s2_codec_tf_inputs_add(
+        const s2_build *b, const s2_codec_tf *tf, uint32_t n_time, s2_inputs *inputs)
 {
-    struct ggml_tensor *t = ggml_new_tensor_2d(b->ctx, type, ne0, ne1);
-    ggml_set_input(t);
-    return t;
+    uint32_t n_ring = tf->attention.n_ring;
+    if (b->is_fused) {
+        return (s2_codec_tf_inputs){
+                .n_time = n_time, .where = s2_inputs_add(inputs, GGML_TYPE_I32, 2, 1)};
+    }
+    return (s2_codec_tf_inputs){.n_time = n_time,
+            .index = s2_inputs_add(inputs, GGML_TYPE_I64, n_time, 1),
+            .q_pos = s2_inputs_add(inputs, GGML_TYPE_I32, n_time, 1),
+            .k_pos = s2_inputs_add(inputs, GGML_TYPE_I32, n_ring, 1),
+            .mask = s2_inputs_add(inputs, GGML_TYPE_F32, n_ring, n_time)};
 }
 
-struct ggml_tensor *s2_codec_tf_build(
-        const s2_build *b, const s2_codec_tf *tf, struct ggml_tensor *x, s2_codec_tf_inputs *inputs)
+struct ggml_tensor *s2_codec_tf_build(const s2_build *b, const s2_codec_tf *tf,
+        struct ggml_tensor *x, const s2_codec_tf_inputs *in)
 {
-    memset(inputs, 0, sizeof *inputs);
-    inputs->n_time = (uint32_t)x->ne[1];
-    if (b->is_fused) {
-        inputs->where = new_input(b, GGML_TYPE_I32, 2, 1);
-    } else {
-        int64_t n_ring = tf->attention.n_ring;
-        inputs->index = new_input(b, GGML_TYPE_I64, x->ne[1], 1);
-        inputs->q_pos = new_input(b, GGML_TYPE_I32, x->ne[1], 1);
-        inputs->k_pos = new_input(b, GGML_TYPE_I32, n_ring, 1);
-        inputs->mask = new_input(b, GGML_TYPE_F32, n_ring, x->ne[1]);
-    }
     for (uint32_t i = 0; i < tf->shape.n_layer; i++) {
-        x = build_layer(b, tf, &tf->layers[i], x, inputs);
+        x = build_layer(b, tf, &tf->layers[i], x, in);
     }
     return s2_nn_rms_norm(b->g, x, tf->norm, tf->shape.rms_eps);
 }
@@ -251,52 +247,37 @@ static void set_mask(const s2_codec_tf *tf, uint32_t n_time, const int32_t *k_po
     }
 }
 
-static int set_standard_inputs(
-        const s2_codec_tf *tf, const s2_codec_tf_inputs *inputs, sl_error *reterr)
+static void fill_standard(
+        const s2_codec_tf *tf, const s2_codec_tf_inputs *in, const s2_inputs *inputs)
 {
     uint32_t n_ring = tf->attention.n_ring;
-    uint32_t n_time = inputs->n_time;
-    size_t n_mask = (size_t)n_ring * n_time;
-    float *mask = sl__alloc(n_mask, sizeof *mask);
-    int32_t *k_pos = sl__alloc(n_ring, sizeof *k_pos);
-    if (!mask || !k_pos) {
-        sl__free(mask);
-        sl__free(k_pos);
-        return sl__fail_nomem(reterr, n_mask * sizeof *mask, "an attention mask");
-    }
+    uint32_t n_time = in->n_time;
+    int64_t *index = s2_inputs_host(inputs, in->index);
+    int32_t *q_pos = s2_inputs_host(inputs, in->q_pos);
+    int32_t *k_pos = s2_inputs_host(inputs, in->k_pos);
     /* Positions count from the oldest slot of the ring, so that they never grow. */
     uint32_t newest = tf->slot + n_time - 1;
     for (uint32_t i = 0; i < n_ring; i++) {
         uint32_t age = (newest + n_ring - i) % n_ring;
         k_pos[i] = (int32_t)(n_ring - 1 - age);
     }
-    set_mask(tf, n_time, k_pos, mask);
     for (uint32_t t = 0; t < n_time; t++) {
-        int64_t index = tf->slot + t;
-        index -= index < n_ring ? 0 : n_ring;
-        int32_t q_pos = (int32_t)(n_ring - n_time + t);
-        ggml_backend_tensor_set(inputs->index, &index, t * sizeof index, sizeof index);
-        ggml_backend_tensor_set(inputs->q_pos, &q_pos, t * sizeof q_pos, sizeof q_pos);
+        index[t] = (tf->slot + t) % n_ring;
+        q_pos[t] = (int32_t)(n_ring - n_time + t);
     }
-    ggml_backend_tensor_set(inputs->k_pos, k_pos, 0, n_ring * sizeof *k_pos);
-    ggml_backend_tensor_set(inputs->mask, mask, 0, n_mask * sizeof *mask);
-    sl__free(mask);
-    sl__free(k_pos);
-    return SL_OK;
+    set_mask(tf, n_time, k_pos, s2_inputs_host(inputs, in->mask));
 }
 
-int s2_codec_tf_set_inputs(
-        const s2_codec_tf *tf, const s2_codec_tf_inputs *inputs, sl_error *reterr)
+void s2_codec_tf_inputs_fill(
+        const s2_codec_tf *tf, const s2_codec_tf_inputs *in, const s2_inputs *inputs)
 {
-    if (tf->shape.n_layer == 0) {
-        return SL_OK; /* nothing reads them, so the graph has no memory for them */
+    if (!in->where) {
+        fill_standard(tf, in, inputs);
+        return;
     }
-    if (!inputs->where) {
-        return set_standard_inputs(tf, inputs, reterr);
-    }
-    int32_t where[2] = {(int32_t)tf->slot, (int32_t)tf->n_past};
-    ggml_backend_tensor_set(inputs->where, where, 0, sizeof where);
-    return SL_OK;
+    int32_t *where = s2_inputs_host(inputs, in->where);
+    where[0] = (int32_t)tf->slot;
+    where[1] = (int32_t)tf->n_past;
 }
 
 void s2_codec_tf_advance(s2_codec_tf *tf, uint32_t n_time)

@@ -41,7 +41,7 @@ typedef struct s2_codec_tf {
     uint32_t n_past;          /* earlier positions kept, at most window - 1 */
 } s2_codec_tf;
 
-/* Inputs of one graph over n_time positions; filled by s2_codec_tf_build. */
+/* Where the positions of a graph stand; of its inputs. */
 typedef struct s2_codec_tf_inputs {
     uint32_t n_time;
     struct ggml_tensor *where; /* fused */
@@ -50,6 +50,8 @@ typedef struct s2_codec_tf_inputs {
     struct ggml_tensor *k_pos;
     struct ggml_tensor *mask;
 } s2_codec_tf_inputs;
+
+#define S2_CODEC_TF_MAX_INPUTS 4
 
 /* State tensors that an init makes for n_layer layers. */
 #define S2_CODEC_TF_N_STATE(n_layer) (2 * (size_t)(n_layer))
@@ -63,13 +65,17 @@ void s2_codec_tf_done(s2_codec_tf *tf);
 /* Forgets all positions; the rings themselves are the owner's state to clear. */
 void s2_codec_tf_reset(s2_codec_tf *tf);
 
+/* Adds at most S2_CODEC_TF_MAX_INPUTS tensors to the inputs of a graph over n_time positions. */
+s2_codec_tf_inputs s2_codec_tf_inputs_add(
+        const s2_build *b, const s2_codec_tf *tf, uint32_t n_time, s2_inputs *inputs);
+
 /* x: rows [n_embd, time]; gives the same shape, after the final norm. */
 struct ggml_tensor *s2_codec_tf_build(const s2_build *b, const s2_codec_tf *tf,
-        struct ggml_tensor *x, s2_codec_tf_inputs *inputs);
+        struct ggml_tensor *x, const s2_codec_tf_inputs *in);
 
-/* Before a run of a graph: its inputs. After it: the positions have moved on. Errors: SL_ENOMEM. */
-int s2_codec_tf_set_inputs(
-        const s2_codec_tf *tf, const s2_codec_tf_inputs *inputs, sl_error *reterr) SL_MUST_CHECK;
+/* Before a run of a graph: fills its inputs. After it: the positions have moved on. */
+void s2_codec_tf_inputs_fill(
+        const s2_codec_tf *tf, const s2_codec_tf_inputs *in, const s2_inputs *inputs);
 void s2_codec_tf_advance(s2_codec_tf *tf, uint32_t n_time);
 
 #endif

@@ -2,23 +2,25 @@
 
 #include <string.h>
 
-#include "os/os_process.h"
-
-/* Stands for memory that is only measured: ggml takes a tensor with an address for one that has its memory. */
-#define NO_MEMORY ((void *)(uintptr_t)64)
-
-/* Room for the records of n tensors and of n_graphs graphs over them. */
-static struct ggml_context *new_record_context(size_t n_tensors, size_t n_graphs)
+/* Room for the records of n tensors, and of two graphs over them. */
+static struct ggml_context *new_record_context(size_t n_tensors)
 {
-    size_t bytes = n_tensors * ggml_tensor_overhead() +
-                   n_graphs * ggml_graph_overhead_custom(n_tensors, false);
+    size_t bytes =
+            n_tensors * ggml_tensor_overhead() + 2 * ggml_graph_overhead_custom(n_tensors, false);
     struct ggml_init_params params = {.mem_size = bytes, .mem_buffer = NULL, .no_alloc = true};
     return ggml_init(params);
 }
 
-static int compute(const s2_compute *c, struct ggml_cgraph *cgraph, sl_error *reterr)
+/* Queues the graph's computation and the copies of its results, and waits for all of it. */
+static int compute(const s2_compute *c, struct ggml_cgraph *cgraph, const s2_graph_read *reads,
+        size_t n_reads, sl_error *reterr)
 {
-    enum ggml_status status = ggml_backend_graph_compute(c->backend, cgraph);
+    enum ggml_status status = ggml_backend_graph_compute_async(c->backend, cgraph);
+    for (size_t i = 0; i < n_reads && status == GGML_STATUS_SUCCESS; i++) {
+        ggml_backend_tensor_get_async(
+                c->backend, reads[i].from, reads[i].to, reads[i].offset, reads[i].n_bytes);
+    }
+    ggml_backend_synchronize(c->backend);
     if (status == GGML_STATUS_SUCCESS) {
         return SL_OK;
     }
@@ -33,7 +35,7 @@ int s2_graph_init(s2_graph *g, s2_compute *compute, size_t max_nodes, sl_error *
 {
     memset(g, 0, sizeof *g);
     g->compute = compute;
-    g->ctx = new_record_context(2 * max_nodes, 2);
+    g->ctx = new_record_context(2 * max_nodes);
     if (!g->ctx) {
         return sl__fail_nomem(reterr, 2 * max_nodes * ggml_tensor_overhead(), "a graph");
     }
@@ -113,7 +115,7 @@ static int compute_constants(s2_graph *g, sl_error *reterr)
         return r;
     }
     r = s2_compute_ready(g->compute, reterr);
-    return r < 0 ? r : compute(g->compute, g->prelude, reterr);
+    return r < 0 ? r : compute(g->compute, g->prelude, NULL, 0, reterr);
 }
 
 int s2_graph_alloc_in(s2_graph *g, s2_arena *arena, sl_error *reterr)
@@ -146,7 +148,8 @@ int s2_graph_alloc(s2_graph *g, sl_error *reterr)
     return s2_graph_alloc_in(g, &g->own, reterr);
 }
 
-int s2_graph_run(s2_graph *g, sl_error *reterr)
+int s2_graph_run(s2_graph *g, const s2_inputs *inputs_or_null, const s2_graph_read *reads,
+        size_t n_reads, sl_error *reterr)
 {
     s2_compute *c = g->compute;
     if (c->should_stop && c->should_stop(c->stop_ud)) {
@@ -156,7 +159,10 @@ int s2_graph_run(s2_graph *g, sl_error *reterr)
     if (r < 0) {
         return r;
     }
-    return compute(c, g->cgraph, reterr);
+    if (inputs_or_null) {
+        s2_inputs_send(inputs_or_null);
+    }
+    return compute(c, g->cgraph, reads, n_reads, reterr);
 }
 
 size_t s2_graph_bytes(const s2_graph *g)
@@ -183,79 +189,4 @@ void s2_graph_done(s2_graph *g)
     s2_state_done(&g->constants);
     ggml_free(g->ctx);
     memset(g, 0, sizeof *g);
-}
-
-int s2_state_init(s2_state *s, size_t max_tensors, sl_error *reterr)
-{
-    memset(s, 0, sizeof *s);
-    s->ctx = new_record_context(max_tensors, 0);
-    if (!s->ctx) {
-        return sl__fail_nomem(reterr, max_tensors * ggml_tensor_overhead(), "state records");
-    }
-    return SL_OK;
-}
-
-/* Gives every tensor an address, so that graphs over them can be measured. */
-static void pretend(s2_state *s)
-{
-    for (struct ggml_tensor *t = ggml_get_first_tensor(s->ctx); t;
-            t = ggml_get_next_tensor(s->ctx, t)) {
-        t->data = NO_MEMORY;
-    }
-}
-
-int s2_state_alloc(s2_state *s, s2_compute *compute, sl_mem_kind kind, sl_error *reterr)
-{
-    s->compute = compute;
-    size_t n_bytes = ggml_backend_alloc_ctx_tensors_from_buft_size(s->ctx, compute->buft);
-    if (s2_compute_is_measuring(compute)) {
-        pretend(s);
-        s->n_bytes = n_bytes;
-        return SL_OK;
-    }
-    int r = s2_compute_book(compute, kind, n_bytes, &s->booked, reterr);
-    if (r < 0) {
-        return r;
-    }
-    s->buffer = ggml_backend_alloc_ctx_tensors_from_buft(s->ctx, compute->buft);
-    if (!s->buffer) {
-        sl_scratch_release(&s->booked);
-        return sl__fail(reterr, SL_ENOMEM,
-                "out of memory: cannot allocate state tensors of %zu bytes on %s", n_bytes,
-                ggml_backend_name(compute->backend));
-    }
-    s->n_bytes = n_bytes;
-    if (ggml_backend_buffer_is_host(s->buffer)) {
-        /* It is made for each request, and all of it is touched at once. */
-        sl__advise_large_pages(
-                ggml_backend_buffer_get_base(s->buffer), ggml_backend_buffer_get_size(s->buffer));
-    }
-    s2_state_clear(s);
-    return SL_OK;
-}
-
-void s2_state_clear(s2_state *s)
-{
-    if (s->buffer) {
-        ggml_backend_buffer_clear(s->buffer, 0);
-    }
-}
-
-size_t s2_state_bytes(const s2_state *s)
-{
-    return s->n_bytes;
-}
-
-void s2_state_done(s2_state *s)
-{
-    if (!s) {
-        return;
-    }
-    if (s->buffer) {
-        ggml_backend_buffer_free(s->buffer);
-        s2_compute_note_freed(s->compute);
-    }
-    sl_scratch_release(&s->booked);
-    ggml_free(s->ctx);
-    memset(s, 0, sizeof *s);
 }

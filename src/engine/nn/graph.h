@@ -1,8 +1,8 @@
 /*
  * A graph that is built once for a shape and computed many times.
  *
- * Use: init, build nodes in g->ctx, ggml_set_input/ggml_set_output on what the caller reads and writes,
- * ggml_build_forward_expand(g->cgraph, ...), alloc once; then set inputs and run, again and again.
+ * Use: init, build nodes in g->ctx over weights, states and inputs, ggml_set_output on what the caller reads,
+ * ggml_build_forward_expand(g->cgraph, ...), alloc once; then fill the inputs and run, again and again.
  *
  * Threads: one thread at a time. Zeroed memory may be passed to done.
  */
@@ -17,6 +17,8 @@
 
 #include "base/status.h"
 #include "engine/nn/compute.h"
+#include "engine/nn/inputs.h"
+#include "engine/nn/state.h"
 
 /*
  * The compute buffer of one graph, or of several that run one after the other and may overwrite each other's
@@ -30,18 +32,6 @@ typedef struct s2_arena {
 } s2_arena;
 
 void s2_arena_done(s2_arena *arena);
-
-/*
- * Tensors that outlive a graph run: KV caches, convolution states. Made in one context and one buffer,
- * zero at the start.
- */
-typedef struct s2_state {
-    s2_compute *compute; /* set by alloc */
-    struct ggml_context *ctx;
-    ggml_backend_buffer_t buffer;
-    sl_scratch *booked;
-    size_t n_bytes;
-} s2_state;
 
 typedef struct s2_graph {
     s2_compute *compute;
@@ -75,21 +65,24 @@ int s2_graph_alloc(s2_graph *g, sl_error *reterr) SL_MUST_CHECK;
  */
 int s2_graph_alloc_in(s2_graph *g, s2_arena *arena, sl_error *reterr) SL_MUST_CHECK;
 
-/* Computes once. Errors: SL_ECANCELLED (s2_compute_set_stop), SL_EDEVICE, SL_ENOMEM. */
-int s2_graph_run(s2_graph *g, sl_error *reterr) SL_MUST_CHECK;
+/* What a run gives back: n_bytes of a result from `offset` on, to host memory. */
+typedef struct s2_graph_read {
+    const struct ggml_tensor *from;
+    size_t offset;
+    size_t n_bytes;
+    void *to;
+} s2_graph_read;
+
+/*
+ * Sends inputs, computes once, reads n_reads results, and waits once, for all of it. Inputs that an earlier run has sent
+ * are NULL. Errors: SL_ECANCELLED (s2_compute_set_stop), SL_EDEVICE, SL_ENOMEM.
+ */
+int s2_graph_run(s2_graph *g, const s2_inputs *inputs_or_null, const s2_graph_read *reads,
+        size_t n_reads, sl_error *reterr) SL_MUST_CHECK;
 
 /* Bytes of the compute buffer of its own; 0 before alloc. */
 size_t s2_graph_bytes(const s2_graph *g);
 
 void s2_graph_done(s2_graph *g);
-
-/* Room for max_tensors records; create tensors in s->ctx, then alloc. */
-int s2_state_init(s2_state *s, size_t max_tensors, sl_error *reterr) SL_MUST_CHECK;
-/* kind: SL_MEM_KV or SL_MEM_COMPUTE. Errors: SL_EBUDGET, SL_ENOMEM. */
-int s2_state_alloc(
-        s2_state *s, s2_compute *compute, sl_mem_kind kind, sl_error *reterr) SL_MUST_CHECK;
-void s2_state_clear(s2_state *s); /* all zero again */
-size_t s2_state_bytes(const s2_state *s);
-void s2_state_done(s2_state *s);
 
 #endif

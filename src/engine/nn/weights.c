@@ -44,10 +44,12 @@ typedef struct record {
 
 struct s2_weights {
     const sl_model *model;
+    const sl_tensor *rows; /* one more tensor, behind the model's; NULL if there is none */
     bool is_codec_file;
     uint32_t n_first; /* layers of S2_SLOT_SLOW */
     struct ggml_context *ctx;
-    struct ggml_tensor **tensors; /* by the model's tensor index; NULL for one of no bytes */
+    uint64_t n_tensors;
+    struct ggml_tensor **tensors; /* by index; NULL for one of no bytes */
     record *records;
     size_t n_records;
     ggml_backend_buffer_t *maps; /* one for each file, if the mapping is used */
@@ -59,9 +61,14 @@ const char *s2_slot_name(s2_slot slot)
     return slot == S2_SLOT_SLOW_REST ? "slow.rest" : s2_unit_name((s2_unit_id)slot);
 }
 
+static const sl_tensor *tensor_at(const s2_weights *w, uint64_t i)
+{
+    return i < sl_model_n_tensors(w->model) ? sl_model_tensor_at(w->model, i) : w->rows;
+}
+
 static int add_record(s2_weights *w, uint64_t i, sl_error *reterr)
 {
-    const sl_gguf_tensor *info = sl_model_tensor_at(w->model, i)->info;
+    const sl_gguf_tensor *info = tensor_at(w, i)->info;
     char name[128];
 
     if (info->n_bytes == 0) {
@@ -72,7 +79,8 @@ static int add_record(s2_weights *w, uint64_t i, sl_error *reterr)
         return sl__fail(reterr, SL_EFORMAT, "%s: tensor %s has type %u, which ggml cannot compute",
                 sl_model_path(w->model), name, info->type);
     }
-    if (info->offset % WEIGHT_ALIGN != 0) {
+    /* Rows are aligned as their table is and their type needs. */
+    if (info->offset % WEIGHT_ALIGN != 0 && i < sl_model_n_tensors(w->model)) {
         return sl__fail(reterr, SL_EFORMAT,
                 "%s: tensor %s begins at byte %llu, need a multiple of %d to use it in place",
                 sl_model_path(w->model), name, (unsigned long long)info->offset, WEIGHT_ALIGN);
@@ -100,12 +108,14 @@ static int by_address(const void *a, const void *b)
 /* Records of a model lie in one array, in the order of their index. */
 static struct ggml_tensor *record_of(const s2_weights *w, const sl_tensor *tensor)
 {
-    return w->tensors[tensor - sl_model_tensor_at(w->model, 0)];
+    return tensor == w->rows ? w->tensors[w->n_tensors - 1]
+                             : w->tensors[tensor - sl_model_tensor_at(w->model, 0)];
 }
 
-int s2_weights_open(const sl_model *model, s2_weights **ret_weights, sl_error *reterr)
+int s2_weights_open(const sl_model *model, const sl_tensor *rows_or_null, s2_weights **ret_weights,
+        sl_error *reterr)
 {
-    uint64_t n_tensors = sl_model_n_tensors(model);
+    uint64_t n_tensors = sl_model_n_tensors(model) + (rows_or_null ? 1 : 0);
     int r = SL_OK;
 
     s2_weights *w = sl__alloc(1, sizeof *w);
@@ -113,6 +123,8 @@ int s2_weights_open(const sl_model *model, s2_weights **ret_weights, sl_error *r
         return sl__fail_nomem(reterr, sizeof *w, "the weights");
     }
     w->model = model;
+    w->rows = rows_or_null;
+    w->n_tensors = n_tensors;
     w->is_codec_file = s2_unit_is_codec_file(model);
     w->n_first = UINT32_MAX;
     w->tensors = sl__alloc(n_tensors, sizeof(struct ggml_tensor *));
@@ -168,7 +180,7 @@ static bool begins_with(sl_span name, const char *prefix)
 }
 
 /*
- * When a tensor is needed within its slot: tables before the layers, these by number, what has none behind them.
+ * When a tensor is needed within its slot: what makes a layer's input, the layers by number, the norm, the rest.
  */
 static uint32_t turn_of(sl_span name)
 {
@@ -184,19 +196,21 @@ static uint32_t turn_of(sl_span name)
         }
         return 1 + n;
     }
-    bool is_first = begins_with(name, "embeddings.") || begins_with(name, "fast_embeddings.") ||
-                    begins_with(name, "fast_project_in.");
+    if (begins_with(name, "norm.")) {
+        return UINT32_MAX - 1;
+    }
+    bool is_first = begins_with(name, "fast_embeddings.") || begins_with(name, "fast_project_in.");
     return is_first ? 0 : UINT32_MAX;
 }
 
 static int slot_of(const s2_weights *w, uint64_t i_tensor)
 {
-    sl_span name = sl_model_tensor_at(w->model, i_tensor)->info->name;
+    sl_span name = tensor_at(w, i_tensor)->info->name;
     s2_unit_id unit = s2_unit_of(name, w->is_codec_file);
     if (unit == S2_UNIT_NONE) {
         return S2_SLOT_COUNT;
     }
-    /* Layer n has turn n + 1, the last norm a larger one. */
+    /* Layer n has turn n + 1, the last norm and the head larger ones. */
     bool is_rest = unit == S2_UNIT_SLOW && w->n_first != UINT32_MAX && turn_of(name) > w->n_first;
     return is_rest ? S2_SLOT_SLOW_REST : (int)unit;
 }
@@ -210,16 +224,18 @@ static int by_turn(const void *a, const void *b)
     if (turn_x != turn_y) {
         return turn_x < turn_y ? -1 : 1;
     }
-    /* Records of a model lie in one array: the order of the file. */
-    return (x > y) - (x < y);
+    if (x->i_file != y->i_file) {
+        return x->i_file < y->i_file ? -1 : 1;
+    }
+    return (x->info->offset > y->info->offset) - (x->info->offset < y->info->offset);
 }
 
 size_t s2_weights_list(const s2_weights *weights, s2_slot slot, const sl_tensor **ret_tensors)
 {
     size_t n = 0;
-    for (uint64_t i = 0; i < sl_model_n_tensors(weights->model); i++) {
+    for (uint64_t i = 0; i < weights->n_tensors; i++) {
         if (slot_of(weights, i) == (int)slot) {
-            ret_tensors[n] = sl_model_tensor_at(weights->model, i);
+            ret_tensors[n] = tensor_at(weights, i);
             n++;
         }
     }
@@ -271,7 +287,7 @@ int s2_weights_use_mapping(s2_weights *w, sl_error *reterr)
         return sl__fail_nomem(reterr, n_files * sizeof(void *), "buffers over the mapping");
     }
     for (size_t i = 0; i < w->n_records && r == 0; i++) {
-        const sl_tensor *t = sl_model_tensor_at(w->model, w->records[i].i_tensor);
+        const sl_tensor *t = tensor_at(w, w->records[i].i_tensor);
         /* ggml never writes to a leaf that is no output, so the cast does not break the promise of const. */
         void *data = (void *)(uintptr_t)sl_model_data(w->model, t);
         r = bind_record(w, w->tensors[w->records[i].i_tensor], w->maps[t->i_file], data, reterr);
@@ -332,7 +348,7 @@ static int see(slot_state *s, sl_buffer *buffer, sl_ggml_view *ret_view, sl_erro
 
 static int arrive(s2_weights *w, uint64_t i_tensor, const sl_wait *wait, sl_error *reterr)
 {
-    const sl_tensor *t = sl_model_tensor_at(w->model, i_tensor);
+    const sl_tensor *t = tensor_at(w, i_tensor);
     int slot = slot_of(w, i_tensor);
     slot_state *s = slot < S2_SLOT_COUNT ? &w->slots[slot] : NULL;
     sl_tensor_at at = {0};
@@ -381,6 +397,11 @@ int s2_weights_arrive_all(s2_weights *weights, s2_slot slot, const sl_wait *wait
         }
     }
     return r;
+}
+
+struct ggml_tensor *s2_weights_rows(const s2_weights *weights)
+{
+    return weights->rows ? record_of(weights, weights->rows) : NULL;
 }
 
 static struct ggml_tensor *find_by_name(const s2_weights *w, const char *name)

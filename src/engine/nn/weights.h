@@ -35,16 +35,19 @@ typedef enum s2_slot {
 
 const char *s2_slot_name(s2_slot slot); /* as s2_unit_name; "slow.rest" */
 
-/* Makes a record of every tensor of `model`. Errors: SL_ENOMEM, SL_EFORMAT (a type or alignment ggml cannot use). */
-int s2_weights_open(
-        const sl_model *model, s2_weights **ret_weights, sl_error *reterr) SL_MUST_CHECK;
+/*
+ * Makes a record of every tensor of `model`, and of one more that lies in its files if rows_or_null is given (rows.h): it
+ * belongs to the slot that its name says. Errors: SL_ENOMEM, SL_EFORMAT (a type or alignment ggml cannot use).
+ */
+int s2_weights_open(const sl_model *model, const sl_tensor *rows_or_null, s2_weights **ret_weights,
+        sl_error *reterr) SL_MUST_CHECK;
 void s2_weights_close(s2_weights **weights);
 
 /* Layers of the slow AR from n_first on, and its last norm, are a slot of their own. Before the slots are used. */
 void s2_weights_split_slow(s2_weights *weights, uint32_t n_first);
 
 /*
- * The tensors of a slot in the order in which a computation needs them; ret_tensors has room for all of the model.
+ * The tensors of a slot in the order in which a computation needs them; ret_tensors has room for all of the model and one.
  * Gives their number.
  */
 size_t s2_weights_list(const s2_weights *weights, s2_slot slot, const sl_tensor **ret_tensors);
@@ -85,6 +88,9 @@ int s2_weights_arrive_all(
 /* The tensor whose name is the formatted text; NULL if the model has none. */
 struct ggml_tensor *s2_weights_find(const s2_weights *weights, const char *fmt, ...)
         SL_PRINTF(2, 3);
+
+/* The tensor that was given beside the model's; NULL if there was none. */
+struct ggml_tensor *s2_weights_rows(const s2_weights *weights);
 
 /* What a tensor is used for, and so which types it may have. */
 typedef enum s2_weight_kind {

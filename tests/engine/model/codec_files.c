@@ -115,6 +115,6 @@ void open_damaged(model_fixture *f, const char *dir, const char *from, const cha
     assert_ok(sl_model_open(path, &f->model, &err), &err);
     assert_ok(s2_hparams_read(f->model, &f->hp, &err), &err);
     assert_ok(s2_compute_init(&f->compute, 1, &err), &err);
-    assert_ok(s2_weights_open(f->model, &f->weights, &err), &err);
+    assert_ok(s2_weights_open(f->model, NULL, &f->weights, &err), &err);
     assert_ok(s2_weights_use_mapping(f->weights, &err), &err);
 }

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "engine/model/slow_ar.h"
 #include "test_support.h"
 
 void model_fixture_open(model_fixture *f, const char *name, int n_threads)
@@ -13,7 +14,8 @@ void model_fixture_open(model_fixture *f, const char *name, int n_threads)
     assert_ok(sl_model_open(path, &f->model, &err), &err);
     assert_ok(s2_hparams_read(f->model, &f->hp, &err), &err);
     assert_ok(s2_compute_init(&f->compute, n_threads, &err), &err);
-    assert_ok(s2_weights_open(f->model, &f->weights, &err), &err);
+    assert_ok(s2_head_rows_init(&f->head, f->model, &f->hp, &err), &err);
+    assert_ok(s2_weights_open(f->model, &f->head.tensor, &f->weights, &err), &err);
     assert_ok(s2_weights_use_mapping(f->weights, &err), &err);
 }
 

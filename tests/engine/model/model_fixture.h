@@ -4,6 +4,7 @@
 
 #include "engine/model/hparams.h"
 #include "engine/nn/compute.h"
+#include "engine/nn/rows.h"
 #include "engine/nn/weights.h"
 #include "sluice/model.h"
 
@@ -11,6 +12,7 @@ typedef struct model_fixture {
     sl_model *model;
     s2_hparams hp;
     s2_compute compute;
+    s2_rows head;
     s2_weights *weights;
 } model_fixture;
 

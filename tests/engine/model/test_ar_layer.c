@@ -45,7 +45,7 @@ static void open_model(model_fixture *m, uint32_t type)
             sl_model_open(test_path(path, sizeof path, dir, "layer.gguf"), &m->model, &err), &err);
     assert_ok(s2_hparams_read(m->model, &m->hp, &err), &err);
     assert_ok(s2_compute_init(&m->compute, 1, &err), &err);
-    assert_ok(s2_weights_open(m->model, &m->weights, &err), &err);
+    assert_ok(s2_weights_open(m->model, NULL, &m->weights, &err), &err);
     assert_ok(s2_weights_use_mapping(m->weights, &err), &err);
 }
 
@@ -160,23 +160,24 @@ static void run_graph(model_fixture *m, const s2_ar_hparams *hp, const s2_ar_lay
         s2_kv_cache *kv, uint32_t n_past, uint32_t n, float *x)
 {
     s2_graph g;
-    s2_ar_inputs in;
+    s2_inputs inputs;
     sl_error err;
     assert_ok(s2_graph_init(&g, &m->compute, S2_AR_LAYER_NODES, &err), &err);
-    assert_ok(s2_ar_inputs_init(&in, &g, hp, n, kv->capacity, &err), &err);
-    struct ggml_tensor *input = ggml_new_tensor_2d(g.ctx, GGML_TYPE_F32, D, n);
-    ggml_set_input(input);
+    assert_ok(s2_inputs_init(&inputs, 4, &err), &err);
+    s2_ar_inputs in = s2_ar_inputs_add(&inputs, &m->compute, hp, n, kv->capacity);
+    struct ggml_tensor *input = s2_inputs_add(&inputs, GGML_TYPE_F32, D, n);
+    assert_ok(s2_inputs_alloc(&inputs, &m->compute, &err), &err);
     struct ggml_tensor *out = s2_ar_layer_build(&g, hp, l, &kv->layers[0], &in, input);
     ggml_set_output(out);
     ggml_build_forward_expand(g.cgraph, out);
     assert_true(ggml_graph_n_nodes(g.cgraph) <= S2_AR_LAYER_NODES);
     assert_ok(s2_graph_alloc(&g, &err), &err);
-    ggml_backend_tensor_set(input, x, 0, ggml_nbytes(input));
-    s2_ar_inputs_set(&in, n_past);
-    assert_ok(s2_graph_run(&g, &err), &err);
-    ggml_backend_tensor_get(out, x, 0, ggml_nbytes(out));
-    s2_ar_inputs_done(&in);
+    memcpy(s2_inputs_host(&inputs, input), x, ggml_nbytes(input));
+    s2_ar_inputs_fill(&in, &inputs, n_past);
+    const s2_graph_read read = {out, 0, ggml_nbytes(out), x};
+    assert_ok(s2_graph_run(&g, &inputs, &read, 1, &err), &err);
     s2_graph_done(&g);
+    s2_inputs_done(&inputs);
 }
 
 static void check_layer(

@@ -24,9 +24,9 @@ typedef struct fixture {
     float hidden[1024];
 } fixture;
 
-/* The model on computes; layers from n_first on are on the third. */
+/* The model on computes; layers from n_first on are on the second. */
 static void open_model(
-        fixture *f, s2_compute *computes, const size_t at[3], uint32_t n_first, s2_slow_model *ret)
+        fixture *f, s2_compute *computes, const size_t at[2], uint32_t n_first, s2_slow_model *ret)
 {
     const s2_hparams *hp = &f->m.hp;
     const int64_t n_embd = hp->slow.n_embd;
@@ -36,16 +36,17 @@ static void open_model(
     const s2_weights *w = f->m.weights;
     sl_error err = {0};
     *ret = (s2_slow_model){.hp = *hp, .weights = f->m.weights, .end_token = END};
-    ret->places = (s2_slow_places){&computes[at[0]], &computes[at[1]], &computes[at[2]], n_first};
+    ret->places = (s2_slow_places){&computes[at[0]], &computes[at[1]], n_first};
     ret->layers = calloc(hp->slow.n_layer, sizeof *ret->layers);
     assert_non_null(ret->layers);
-    assert_ok(s2_weights_need(
-                      w, S2_WEIGHT_MATRIX, ne_embd, &ret->embeddings, &err, "embeddings.weight"),
+    assert_ok(s2_weights_need(w, S2_WEIGHT_MATRIX, ne_embd, &ret->tables.embeddings, &err,
+                      "embeddings.weight"),
             &err);
-    assert_ok(s2_weights_need(w, S2_WEIGHT_MATRIX, ne_codes, &ret->codebook_embeddings, &err,
+    assert_ok(s2_weights_need(w, S2_WEIGHT_MATRIX, ne_codes, &ret->tables.codebook_embeddings, &err,
                       "codebook_embeddings.weight"),
             &err);
     assert_ok(s2_weights_need(w, S2_WEIGHT_VECTOR, ne_norm, &ret->norm, &err, "norm.weight"), &err);
+    ret->head = s2_weights_rows(w);
     for (uint32_t i = 0; i < hp->slow.n_layer; i++) {
         assert_ok(s2_ar_layer_bind(w, &hp->slow, "layers.", i, &ret->layers[i], &err), &err);
     }
@@ -114,7 +115,7 @@ static void run_columns(fixture *f, const s2_slow_model *m, uint32_t n, size_t r
 }
 
 static void measure_columns(
-        fixture *f, const size_t at[3], uint32_t n_first, uint32_t n, size_t ret_bytes[N_PLACES])
+        fixture *f, const size_t at[2], uint32_t n_first, uint32_t n, size_t ret_bytes[N_PLACES])
 {
     sl_error err = {0};
     s2_slow_model m;
@@ -132,7 +133,7 @@ static void measure_columns(
     close_model(&m);
 }
 
-static void check_places(fixture *f, const size_t at[3], uint32_t n_first, uint32_t n)
+static void check_places(fixture *f, const size_t at[2], uint32_t n_first, uint32_t n)
 {
     static float logits[1024];
     static float hidden[1024];
@@ -156,8 +157,7 @@ static void check_places(fixture *f, const size_t at[3], uint32_t n_first, uint3
 static void test_the_same_bits_wherever_the_parts_are(void **state)
 {
     fixture *f = *state;
-    static const size_t all[][3] = {
-            {0, 0, 0}, {1, 1, 1}, {1, 1, 0}, {0, 1, 0}, {0, 1, 1}, {1, 0, 0}, {0, 1, 2}, {2, 1, 0}};
+    static const size_t all[][2] = {{0, 0}, {1, 1}, {1, 0}, {0, 1}, {1, 2}, {2, 1}};
     uint32_t n_layer = f->m.hp.slow.n_layer;
     static const uint32_t counts[] = {2, 5, MAX_N - 1};
     for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
@@ -180,7 +180,7 @@ static void test_the_same_bits_wherever_the_parts_are(void **state)
 static void test_a_graph_fits_its_shape_and_its_weights(void **state)
 {
     fixture *f = *state;
-    static const size_t at[3] = {1, 1, 1};
+    static const size_t at[2] = {1, 1};
     static const s2_slow_graph zero;
     s2_slow_model m;
     s2_slow_graph sg = {0};
@@ -192,10 +192,10 @@ static void test_a_graph_fits_its_shape_and_its_weights(void **state)
     assert_false(s2_slow_graph_fits(&sg, 2, N_KV));
     assert_false(s2_slow_graph_fits(&sg, 3, N_KV + 1));
     assert_int_equal(s2_slow_graph_bytes(&sg, &f->computes[0]), 0);
-    static const s2_slot slots[] = {S2_SLOT_EMBED, S2_SLOT_SLOW, S2_SLOT_SLOW_REST};
-    for (size_t i = 0; i < 3; i++) {
+    static const s2_slot slots[] = {S2_SLOT_SLOW, S2_SLOT_SLOW_REST};
+    for (size_t i = 0; i < 2; i++) {
         sg.epoch = 0;
-        for (size_t k = 0; k < 3; k++) {
+        for (size_t k = 0; k < 2; k++) {
             sg.epoch += s2_weights_epoch(f->m.weights, slots[k]);
         }
         assert_true(s2_slow_graph_fits(&sg, 3, N_KV));

@@ -47,8 +47,7 @@ static void open_peer(peer *p, const char *model, const char *golden)
                       hp->semantic_begin, hp->n_vocab, &err),
             &err);
     assert_ok(s2_slow_ar_create(hp, p->layout.im_end, p->m.weights,
-                      &(s2_slow_places){&p->m.compute, &p->m.compute, &p->m.compute, UINT32_MAX},
-                      &p->slow, &err),
+                      &(s2_slow_places){&p->m.compute, &p->m.compute, UINT32_MAX}, &p->slow, &err),
             &err);
     assert_ok(s2_fast_ar_create(hp, p->m.weights, &p->m.compute, &p->fast, &err), &err);
 }

@@ -151,7 +151,7 @@ static void run_piece(conv_fixture *f, const piece_data *data, size_t n_time, bo
     if (residual) {
         ggml_backend_tensor_set(residual, data->residual, 0, ggml_nbytes(residual));
     }
-    assert_ok(s2_graph_run(&g, &err), &err);
+    assert_ok(s2_graph_run(&g, NULL, NULL, 0, &err), &err);
     ggml_backend_tensor_get(y, data->y, 0, ggml_nbytes(y));
     s2_graph_done(&g);
 }

@@ -71,15 +71,15 @@ static void test_a_run_is_stopped_and_goes_on_later(void **state)
         assert_int_equal(c.n_threads, n_threads);
         struct ggml_tensor *out = build_sums(&g, &c);
         s2_compute_set_stop(&c, count_and_stop, &n_asked);
-        assert_int_equal(s2_graph_run(&g, &err), SL_ECANCELLED);
+        assert_int_equal(s2_graph_run(&g, NULL, NULL, 0, &err), SL_ECANCELLED);
         assert_true(n_asked > 0);
         n_asked = 0;
         s2_compute_set_stop(&c, count_and_go_on, &n_asked);
-        assert_ok(s2_graph_run(&g, &err), &err);
+        assert_ok(s2_graph_run(&g, NULL, NULL, 0, &err), &err);
         assert_true(n_asked > 0);
         n_asked = 0;
         s2_compute_set_stop(&c, NULL, NULL);
-        assert_ok(s2_graph_run(&g, &err), &err);
+        assert_ok(s2_graph_run(&g, NULL, NULL, 0, &err), &err);
         assert_int_equal(n_asked, 0);
         ggml_backend_tensor_get(out, &y, 0, sizeof y);
         assert_true(y == 5.0F);

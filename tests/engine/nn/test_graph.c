@@ -1,4 +1,4 @@
-/* Graphs and state tensors: made, run again and again, refused without memory, freed in every condition. */
+/* Graphs: made, run again and again, refused without memory, freed in every condition. */
 #include "engine/nn/graph.h"
 
 #include <string.h>
@@ -28,21 +28,13 @@ static void test_done_accepts_every_condition(void **state)
 {
     (void)state;
     s2_graph g = {0};
-    s2_state s = {0};
     sl_error err;
     s2_graph_done(NULL);
     s2_graph_done(&g);
-    s2_state_done(NULL);
-    s2_state_done(&s);
-    s2_state_clear(&s);
-    assert_int_equal(s2_state_bytes(&s), 0);
     assert_ok(s2_graph_init(&g, &compute, 4, &err), &err);
     assert_int_equal(s2_graph_bytes(&g), 0);
     s2_graph_done(&g);
     assert_null(g.ctx);
-    assert_ok(s2_state_init(&s, 2, &err), &err);
-    s2_state_done(&s);
-    assert_null(s.ctx);
 }
 
 static void test_a_graph_is_run_many_times(void **state)
@@ -62,7 +54,7 @@ static void test_a_graph_is_run_many_times(void **state)
         float in[3] = {(float)i, -2, 0.5F};
         float out[3];
         ggml_backend_tensor_set(x, in, 0, sizeof in);
-        assert_ok(s2_graph_run(&g, &err), &err);
+        assert_ok(s2_graph_run(&g, NULL, NULL, 0, &err), &err);
         ggml_backend_tensor_get(y, out, 0, sizeof out);
         for (int k = 0; k < 3; k++) {
             assert_true(out[k] == in[k] * in[k]);
@@ -107,42 +99,6 @@ static void test_a_graph_beyond_all_memory_is_an_error(void **state)
     s2_graph_done(&g);
 }
 
-static void test_states_begin_at_zero_and_are_cleared(void **state)
-{
-    (void)state;
-    s2_state s;
-    sl_error err;
-    float v[4] = {1, 2, 3, 4};
-    assert_ok(s2_state_init(&s, 1, &err), &err);
-    struct ggml_tensor *t = ggml_new_tensor_1d(s.ctx, GGML_TYPE_F32, 4);
-    assert_ok(s2_state_alloc(&s, &compute, SL_MEM_COMPUTE, &err), &err);
-    assert_true(s2_state_bytes(&s) >= sizeof v);
-    ggml_backend_tensor_get(t, v, 0, sizeof v);
-    for (int i = 0; i < 4; i++) {
-        assert_true(v[i] == 0.0F);
-        v[i] = 7;
-    }
-    ggml_backend_tensor_set(t, v, 0, sizeof v);
-    s2_state_clear(&s);
-    ggml_backend_tensor_get(t, v, 0, sizeof v);
-    for (int i = 0; i < 4; i++) {
-        assert_true(v[i] == 0.0F);
-    }
-    s2_state_done(&s);
-}
-
-static void test_a_state_beyond_all_memory_is_an_error(void **state)
-{
-    (void)state;
-    s2_state s;
-    sl_error err = {0};
-    assert_ok(s2_state_init(&s, 1, &err), &err);
-    assert_non_null(ggml_new_tensor_1d(s.ctx, GGML_TYPE_F32, TOO_MANY));
-    assert_int_equal(s2_state_alloc(&s, &compute, SL_MEM_COMPUTE, &err), SL_ENOMEM);
-    assert_int_equal(s2_state_bytes(&s), 0);
-    s2_state_done(&s);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,8 +106,6 @@ int main(void)
             cmocka_unit_test(test_a_graph_is_run_many_times),
             cmocka_unit_test(test_room_is_for_as_many_nodes_as_asked),
             cmocka_unit_test(test_a_graph_beyond_all_memory_is_an_error),
-            cmocka_unit_test(test_states_begin_at_zero_and_are_cleared),
-            cmocka_unit_test(test_a_state_beyond_all_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -109,7 +109,7 @@ static float *compute_noise(bench *b, struct ggml_tensor *out)
     ggml_build_forward_expand(b->g.cgraph, out);
     assert_ok(s2_graph_alloc(&b->g, &err), &err);
     fill(b);
-    assert_ok(s2_graph_run(&b->g, &err), &err);
+    assert_ok(s2_graph_run(&b->g, NULL, NULL, 0, &err), &err);
     ggml_backend_tensor_get(out, v, 0, ggml_nbytes(out));
     return v;
 }
@@ -177,7 +177,7 @@ static void test_rope_turns_neighbours(void **state)
     assert_ok(s2_graph_alloc(&b.g, &err), &err);
     fill(&b);
     ggml_backend_tensor_set(pos, positions, 0, sizeof positions);
-    assert_ok(s2_graph_run(&b.g, &err), &err);
+    assert_ok(s2_graph_run(&b.g, NULL, NULL, 0, &err), &err);
     ggml_backend_tensor_get(out, y, 0, sizeof y);
     for (size_t i = 0; i < DIM * HEADS * N; i += 2) {
         double pair = (double)(i % DIM) / 2;

@@ -38,7 +38,7 @@ static void test_every_tensor_lies_in_the_mapping(void **state)
     sl_model *model = NULL;
     s2_weights *w = NULL;
     assert_ok(sl_model_open(path, &model, &err), &err);
-    assert_ok(s2_weights_open(model, &w, &err), &err);
+    assert_ok(s2_weights_open(model, NULL, &w, &err), &err);
     assert_ok(s2_weights_use_mapping(w, &err), &err);
     assert_string_equal(s2_weights_path(w), path);
     for (uint64_t i = 0; i < sl_model_n_tensors(model); i++) {
@@ -96,7 +96,7 @@ static void test_needs(void **state)
     broken_model_write(m, copy_path);
     broken_model_close(m);
     assert_ok(sl_model_open(copy_path, &model, &err), &err);
-    assert_ok(s2_weights_open(model, &w, &err), &err);
+    assert_ok(s2_weights_open(model, NULL, &w, &err), &err);
     expect_need(w, S2_WEIGHT_MATRIX, 32, 64, "layers.0.feed_forward.w1.weight", NULL);
     expect_need(w, S2_WEIGHT_MATRIX, 64, 32, "layers.0.feed_forward.w1.weight",
             "[32, 64, 1, 1], need [64, 32, 1, 1]");
@@ -124,7 +124,7 @@ static void test_a_misplaced_tensor_is_named(void **state)
     broken_model_write(m, copy_path);
     broken_model_close(m);
     assert_ok(sl_model_open(copy_path, &model, &err), &err);
-    assert_int_equal(s2_weights_open(model, &w, &err), SL_EFORMAT);
+    assert_int_equal(s2_weights_open(model, NULL, &w, &err), SL_EFORMAT);
     assert_null(w);
     assert_non_null(strstr(err.msg, "layers.0.attention_norm.weight"));
     assert_non_null(strstr(err.msg, "multiple of 4"));
@@ -142,7 +142,7 @@ static void test_every_allocation_may_fail(void **state)
     for (int r = SL_ENOMEM; r < 0; n++) {
         assert_true(n < 100);
         sl__mem_fail_after(n);
-        r = s2_weights_open(model, &w, &err);
+        r = s2_weights_open(model, NULL, &w, &err);
         sl__mem_fail_after(-1);
         assert_true(r == SL_OK || r == SL_ENOMEM);
     }
