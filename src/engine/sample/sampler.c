@@ -1,29 +1,32 @@
 /*
- * The order of the items is needed only as far as they are kept (some thirty of 4097), so they come off a
- * heap one by one until top_k or top_p ends the list: the same items as a full sort gives, in linear time.
+ * The order of the items is needed only as far as they are kept (some thirty of 4097), so a heap keeps the best
+ * top_k of them, of which top_p may cut the last: the same items as a full sort gives, in linear time.
  *
- * Everything is double arithmetic in a fixed order with an exponential of our own, because the last bit of
- * libm's differs between systems and a seed should mean the same codes everywhere.
+ * Everything is double arithmetic in a fixed order, because a seed should mean the same codes everywhere.
  */
 #include "engine/sample/sampler.h"
 
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "engine/sample/softmax.h"
 
 #define GREEDY_BELOW    1e-5f
 #define MAX_TEMPERATURE 100.0f
 #define RAS_TEMPERATURE 1.0f
 #define RAS_TOP_P       0.9f
+#define N_PARTS         64
+#define SKIP_BLOCK      16
 
 struct s2_sampler {
     s2_sample_params params;
     uint64_t seed;
     s2_rng rng;
     uint32_t n_max;
-    uint32_t *heap;      /* indices, best at the root */
+    uint64_t *heap;      /* keys, the worst at the root */
     s2_kept_item *items; /* best first */
     uint32_t window[S2_RAS_WINDOW];
     uint32_t n_window; /* tokens that ever entered */
@@ -60,8 +63,7 @@ int s2_sampler_create(const s2_sample_params *params, uint64_t seed, uint32_t n_
     s->items = sl__alloc(n_max, sizeof *s->items);
     if (!s->heap || !s->items) {
         s2_sampler_free(&s);
-        return sl__fail_nomem(
-                reterr, n_max * (sizeof(uint32_t) + sizeof(s2_kept_item)), "the sampler");
+        return sl__fail_nomem(reterr, n_max * (sizeof *s->heap + sizeof *s->items), "the sampler");
     }
     s->params = *params;
     s->seed = seed;
@@ -89,78 +91,44 @@ void s2_sampler_reset(s2_sampler *sampler)
     sampler->is_first_done = false;
 }
 
-#define EXP_BLOCK 64
-
-/*
- * exp(x) for up to EXP_BLOCK x <= 0, in place: whole powers of two taken off exactly, then the series down to the last
- * bit. Step by step over all of them, so that the compiler spreads each step over lanes; the bits are those of
- * one at a time.
- */
-static void exp_of_negatives(double *x, uint32_t n)
+/* Larger for the better item: by logit, equal ones by lower index. */
+static uint64_t key_of(const float *logits, uint32_t index)
 {
-    static const double ln2_high = 0x1.62e42fee00000p-1;
-    static const double ln2_low = 0x1.a39ef35793c76p-33;
-    static const double one_over_factorial[] = {1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120,
-            1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800,
-            1.0 / 479001600, 1.0 / 6227020800};
-    const double least = -700.0; /* below, the result counts as 0 */
-    double sum[EXP_BLOCK] = {0.0};
-    double rest[EXP_BLOCK];
-    int32_t n_halvings[EXP_BLOCK];
-    for (uint32_t i = 0; i < n; i++) {
-        double y = x[i] < least ? least : x[i];
-        n_halvings[i] = (int32_t)(0.5 - y * 0x1.71547652b82fep+0);
-        rest[i] = (y + n_halvings[i] * ln2_high) + n_halvings[i] * ln2_low;
-    }
-    for (size_t k = sizeof one_over_factorial / sizeof one_over_factorial[0]; k > 0; k--) {
-        for (uint32_t i = 0; i < n; i++) {
-            sum[i] = sum[i] * rest[i] + one_over_factorial[k - 1];
-        }
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        uint64_t bits = (uint64_t)(1023 - n_halvings[i]) << 52;
-        double power = 0.0;
-        memcpy(&power, &bits, sizeof power);
-        x[i] = x[i] < least ? 0.0 : sum[i] * power;
-    }
+    float logit = logits[index] + 0.0f; /* makes -0 into the 0 that it is equal to */
+    uint32_t bits = 0;
+    memcpy(&bits, &logit, sizeof bits);
+    bits = bits >> 31 ? ~bits : bits | UINT32_C(1) << 31;
+    return (uint64_t)bits << 32 | (UINT32_MAX - index);
 }
 
-static double exp_of_negative(double x)
+static uint32_t index_of(uint64_t key)
 {
-    exp_of_negatives(&x, 1);
-    return x;
-}
-
-static bool is_better(const float *logits, uint32_t a, uint32_t b)
-{
-    return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
+    return UINT32_MAX - (uint32_t)key;
 }
 
 /* The heap has its worst item at the root. */
-static void sift_down(uint32_t *heap, uint32_t n, uint32_t at, const float *logits)
+static void sift_down(uint64_t *heap, uint32_t n, uint32_t at)
 {
-    uint32_t item = heap[at];
+    uint64_t key = heap[at];
     for (uint32_t child = 2 * at + 1; child < n; child = 2 * at + 1) {
-        if (child + 1 < n && is_better(logits, heap[child], heap[child + 1])) {
-            child++;
-        }
-        if (!is_better(logits, item, heap[child])) {
+        child += child + 1 < n && heap[child + 1] < heap[child];
+        if (key <= heap[child]) {
             break;
         }
         heap[at] = heap[child];
         at = child;
     }
-    heap[at] = item;
+    heap[at] = key;
 }
 
-static void sift_up(uint32_t *heap, uint32_t at, const float *logits)
+static void sift_up(uint64_t *heap, uint32_t at)
 {
-    uint32_t item = heap[at];
-    while (at > 0 && is_better(logits, heap[(at - 1) / 2], item)) {
+    uint64_t key = heap[at];
+    while (at > 0 && heap[(at - 1) / 2] > key) {
         heap[at] = heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
-    heap[at] = item;
+    heap[at] = key;
 }
 
 static int check_logits(const s2_sampler *s, const float *logits, uint32_t n, sl_error *reterr)
@@ -168,56 +136,101 @@ static int check_logits(const s2_sampler *s, const float *logits, uint32_t n, sl
     if (n > s->n_max) {
         return sl__fail(reterr, SL_EINVAL, "%u logits for a sampler of at most %u", n, s->n_max);
     }
+    uint32_t n_good = 0;
     for (uint32_t i = 0; i < n; i++) {
-        if (isnan(logits[i]) || (isinf(logits[i]) && logits[i] > 0.0f)) {
-            return sl__fail(reterr, SL_EINVAL, "logit %u of %u is %g; the model's output is broken",
-                    i, n, (double)logits[i]);
+        n_good += logits[i] < INFINITY; /* not so of NaN */
+    }
+    if (n_good == n) {
+        return SL_OK;
+    }
+    uint32_t i = 0;
+    while (logits[i] < INFINITY) {
+        i++;
+    }
+    return sl__fail(reterr, SL_EINVAL, "logit %u of %u is %g; the model's output is broken", i, n,
+            (double)logits[i]);
+}
+
+/*
+ * A logit that at least n_most items reach, so that those below it need no look: the n_most-th of the best items of
+ * N_PARTS interleaved parts. No loop here branches on an item, so that the compiler takes several at once.
+ */
+static float low_bar(const float *logits, uint32_t n, uint32_t n_most)
+{
+    if (n_most > N_PARTS || n < N_PARTS) {
+        return -FLT_MAX; /* all but those forbidden */
+    }
+    float best[N_PARTS];
+    memcpy(best, logits, sizeof best);
+    for (uint32_t first = N_PARTS; first + N_PARTS <= n; first += N_PARTS) {
+        for (uint32_t i = 0; i < N_PARTS; i++) {
+            best[i] = logits[first + i] > best[i] ? logits[first + i] : best[i];
         }
     }
-    return SL_OK;
+    float least = FLT_MAX;
+    for (uint32_t i = 0; i < N_PARTS; i++) {
+        uint32_t n_above = 0;
+        for (uint32_t j = 0; j < N_PARTS; j++) {
+            n_above += best[j] > best[i];
+        }
+        if (n_above < n_most && best[i] < least) {
+            least = best[i];
+        }
+    }
+    return least > -FLT_MAX ? least : -FLT_MAX;
+}
+
+static bool is_any_reaching(const float *logits, uint32_t n, float least)
+{
+    uint32_t n_reaching = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        n_reaching += logits[i] >= least;
+    }
+    return n_reaching > 0;
+}
+
+/* Puts an item in that is among the best n_most so far; gives the heap's new size. */
+static uint32_t offer(uint64_t *heap, uint32_t n_heap, uint32_t n_most, uint64_t key)
+{
+    if (n_heap < n_most) {
+        heap[n_heap] = key;
+        sift_up(heap, n_heap);
+        return n_heap + 1;
+    }
+    if (key > heap[0]) {
+        heap[0] = key;
+        sift_down(heap, n_heap, 0);
+    }
+    return n_heap;
 }
 
 /* The best n_most of the allowed items, best first, in the heap's memory; gives their number. */
 static uint32_t sort_best(s2_sampler *s, const float *logits, uint32_t n, uint32_t n_most)
 {
+    float least = low_bar(logits, n, n_most);
     uint32_t n_heap = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (isinf(logits[i])) {
+    for (uint32_t first = 0; first < n; first += SKIP_BLOCK) {
+        uint32_t m = n - first < SKIP_BLOCK ? n - first : SKIP_BLOCK;
+        if (!is_any_reaching(logits + first, m, least)) {
             continue;
         }
-        if (n_heap < n_most) {
-            s->heap[n_heap] = i;
-            sift_up(s->heap, n_heap, logits);
-            n_heap++;
-        } else if (is_better(logits, i, s->heap[0])) {
-            s->heap[0] = i;
-            sift_down(s->heap, n_heap, 0, logits);
+        for (uint32_t i = first; i < first + m; i++) {
+            if (logits[i] < least) {
+                continue;
+            }
+            n_heap = offer(s->heap, n_heap, n_most, key_of(logits, i));
+            if (n_heap == n_most) {
+                least = logits[index_of(s->heap[0])];
+            }
         }
     }
     for (uint32_t m = n_heap; m > 1; m--) {
-        uint32_t worst = s->heap[0];
+        uint64_t worst = s->heap[0];
         s->heap[0] = s->heap[m - 1];
         s->heap[m - 1] = worst;
-        sift_down(s->heap, m - 1, 0, logits);
+        sift_down(s->heap, m - 1, 0);
     }
     return n_heap;
-}
-
-static double softmax_sum(const float *logits, uint32_t n, double best)
-{
-    double block[EXP_BLOCK];
-    double sum = 0.0;
-    for (uint32_t first = 0; first < n; first += EXP_BLOCK) {
-        uint32_t m = n - first < EXP_BLOCK ? n - first : EXP_BLOCK;
-        for (uint32_t i = 0; i < m; i++) {
-            block[i] = (double)logits[first + i] - best;
-        }
-        exp_of_negatives(block, m);
-        for (uint32_t i = 0; i < m; i++) {
-            sum += block[i];
-        }
-    }
-    return sum;
 }
 
 /* How many of the sorted items top_p leaves. */
@@ -227,12 +240,13 @@ static uint32_t cut_tail(const s2_sampler *s, const s2_sample_params *params, co
     if (params->top_p >= 1.0f) {
         return n_sorted; /* a sum of 1 + rounding must not cut the tail */
     }
-    double best = (double)logits[s->heap[0]];
+    double best = (double)logits[index_of(s->heap[0])];
+    s2_softmax_sum_fn softmax_sum = s2_softmax_sum_at(0);
     double sum = softmax_sum(logits, n, best);
     double cumulative = 0.0;
     uint32_t n_kept = 0;
     while (n_kept < n_sorted) {
-        cumulative += exp_of_negative((double)logits[s->heap[n_kept]] - best) / sum;
+        cumulative += s2_exp_of_negative((double)logits[index_of(s->heap[n_kept])] - best) / sum;
         if (n_kept > 0 && cumulative > (double)params->top_p) {
             break;
         }
@@ -259,15 +273,15 @@ int s2_sampler_keep(s2_sampler *sampler, const s2_sample_params *params, const f
                 reterr, SL_EINVAL, "all %u logits are -inf; the model's output is broken", n);
     }
     n_kept = cut_tail(sampler, params, logits, n, n_kept);
-    double best = (double)logits[sampler->heap[0]];
+    double best = (double)logits[index_of(sampler->heap[0])];
     double temperature = is_greedy ? 1.0 : (double)params->temperature;
     s2_kept_item *items = sampler->items;
     for (uint32_t i = 0; i < n_kept; i++) {
-        items[i].index = sampler->heap[i];
+        items[i].index = index_of(sampler->heap[i]);
     }
     double sum = 0.0;
     for (uint32_t i = 0; i < n_kept; i++) {
-        items[i].p = exp_of_negative(((double)logits[items[i].index] - best) / temperature);
+        items[i].p = s2_exp_of_negative(((double)logits[items[i].index] - best) / temperature);
         sum += items[i].p;
     }
     for (uint32_t i = 0; i < n_kept; i++) {

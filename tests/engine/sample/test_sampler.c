@@ -1,5 +1,6 @@
 #include "engine/sample/sampler.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,6 +163,70 @@ static void test_selection_equals_a_full_sort(void **state)
     s2_sampler_free(&s);
 }
 
+enum {
+    ALL_SAME,
+    RISING,
+    FALLING,
+    ZEROS_OF_BOTH_SIGNS,
+    FEW_ALLOWED,
+    WIDE,
+    EXTREMES,
+    N_SHAPES
+};
+
+static float shaped_logit(int shape, uint32_t i, s2_rng *rng)
+{
+    uint32_t number = s2_rng_u32(rng);
+    switch (shape) {
+    case RISING:
+        return (float)i * 0.5f - 100.0f;
+    case FALLING:
+        return 100.0f - (float)i * 0.5f;
+    case ZEROS_OF_BOTH_SIGNS:
+        return number % 40 == 0 ? -1e-45f : (number % 2 == 0 ? -0.0f : 0.0f);
+    case FEW_ALLOWED:
+        return number % 50 == 0 ? (float)(number % 7) - 3.0f : -INFINITY;
+    case WIDE:
+        return ldexpf((float)number - 2e9f, (int)(number % 120) - 100);
+    case EXTREMES:
+        return number % 3 == 0 ? -FLT_MAX : (number % 3 == 1 ? FLT_MAX : -INFINITY);
+    default:
+        return -7.5f;
+    }
+}
+
+static void test_selection_of_awkward_orders_and_sizes(void **state)
+{
+    static const uint32_t sizes[] = {1, 15, 16, 17, 63, 64, 65, 79, 128, 191, 1000, 4097};
+    static const int32_t limits[] = {0, 1, 2, 30, 63, 64, 65, 200};
+    static float logits[4097];
+    static sort_item sorted[4097];
+    s2_sampler *s = make(1.0f, 1.0f, 0, 1);
+    s2_rng rng;
+    sl_error err;
+    (void)state;
+    s2_rng_seed(&rng, 8);
+    for (size_t i = 0; i < N_SHAPES * sizeof sizes / sizeof sizes[0]; i++) {
+        uint32_t n = sizes[i / N_SHAPES];
+        for (uint32_t j = 0; j < n; j++) {
+            logits[j] = shaped_logit((int)(i % N_SHAPES), j, &rng);
+        }
+        logits[n / 2] = 0.0f;
+        for (size_t j = 0; j < sizeof limits / sizeof limits[0]; j++) {
+            s2_sample_params params = {1.0f, 1.0f, limits[j]};
+            const s2_kept_item *items = NULL;
+            uint32_t n_kept = 0;
+            uint32_t want = keep_by_sort(logits, n, &params, sorted);
+            assert_ok(s2_sampler_keep(s, &params, logits, n, &items, &n_kept, &err), &err);
+            assert_int_equal(n_kept, want);
+            for (uint32_t k = 0; k < want; k++) {
+                assert_int_equal(items[k].index, sorted[k].index);
+            }
+        }
+    }
+    s2_sampler_free(&s);
+}
+
 /* Pearson's statistic of 20000 draws; 21 items, so 45 is the 0.1 % point of its distribution. */
 static void test_draws_follow_the_probabilities(void **state)
 {
@@ -261,6 +326,7 @@ static void test_G4_28_broken_logits_are_errors(void **state)
     (void)state;
     expect_broken(nan_logits, 4, "logit 2 of 4 is nan");
     expect_broken(inf_logits, 4, "logit 3 of 4 is inf");
+    expect_broken((const float[5]){1.0f, INFINITY, 0.0f, NAN, INFINITY}, 5, "logit 1 of 5 is inf");
     expect_broken(no_logits, 4, "all 4 logits are -inf");
     expect_broken(no_logits, 0, "all 0 logits");
     expect_broken(many, 5001, "at most 5000");
@@ -500,6 +566,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_golden_probs),
             cmocka_unit_test(test_selection_equals_a_full_sort),
+            cmocka_unit_test(test_selection_of_awkward_orders_and_sizes),
             cmocka_unit_test(test_draws_follow_the_probabilities),
             cmocka_unit_test(test_G4_28_same_seed_same_draws),
             cmocka_unit_test(test_G4_28_a_seed_keeps_its_meaning),
