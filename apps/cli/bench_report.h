@@ -18,13 +18,14 @@ void bench_print_table(const bench_about *about, const bench_transfer_result *re
 /*
  * {"machine","device","source","cold","bytes","limit_is_pinned","chosen": route of auto, "auto" if there were too few
  * bytes to choose,"rows":[{"name","about","route","threads","slots","slot_bytes": 0 = as a load takes,"gb_s",
- * "gb_s_median","of_limit","of_set","setup_s","cpu_s","uploads","waits","stalls","failed": null or why}]}.
+ * "gb_s_median","of_limit","of_disk": of the best row "disk", null without one,"of_set","setup_s","cpu_s","uploads",
+ * "waits","stalls","failed": null or why}]}.
  * Errors: SL_ENOMEM.
  */
 int bench_print_json(const bench_about *about, const bench_transfer_result *result,
         sl_error *reterr) SL_MUST_CHECK;
 
-/* A line of names, then a line a row. Errors: those of sl__out_file. */
+/* A line of names, then a line a row; of_disk is empty without a row "disk". Errors: those of sl__out_file. */
 int bench_write_csv(const char *path, const bench_about *about, const bench_transfer_result *result,
         sl_error *reterr) SL_MUST_CHECK;
 

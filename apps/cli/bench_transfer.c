@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "base/mem.h"
+#include "bench_disk.h"
 #include "device/transfer.h"
 #include "os/os_clock.h"
 
@@ -24,6 +25,7 @@ enum {
 /* What is moved and where to. */
 typedef struct rig {
     const bench_transfer_opts *opts;
+    sl__transfer_hooks hooks;
     sl_device_info info;
     sl_buffer **buffers;
     size_t n_buffers;
@@ -35,6 +37,7 @@ typedef struct rig {
     sl_pinned pinned;
     sl_event *events[LINK_UPLOADS];
     sl__transfer *transfer; /* of the row */
+    bench_disk *disk;       /* of the row */
 } rig;
 
 typedef enum keep_kind {
@@ -149,6 +152,7 @@ static int rig_init(rig *b, const bench_transfer_opts *opts, uint64_t n_bytes, s
 {
     size_t n_pinned = n_bytes < PINNED_BYTES ? (size_t)n_bytes : PINNED_BYTES;
     *b = (rig){.opts = opts};
+    b->hooks = (sl__transfer_hooks){.is_cancelled = is_cancelled, .ud = (void *)(uintptr_t)opts};
     int r = sl_device_describe(opts->device, &b->info, reterr);
     if (r == 0) {
         r = check_room(b, n_bytes, reterr);
@@ -178,7 +182,6 @@ static int rig_init(rig *b, const bench_transfer_opts *opts, uint64_t n_bytes, s
 
 static void rig_done(rig *b)
 {
-    sl__transfer_free(&b->transfer);
     for (size_t i = 0; i < LINK_UPLOADS; i++) {
         sl_event_free(&b->events[i]);
     }
@@ -279,9 +282,12 @@ static int run_set(rig *b, sl_error *reterr)
 
 static int run_route(rig *b, sl_error *reterr)
 {
-    const sl__transfer_hooks hooks = {
-            .is_cancelled = is_cancelled, .ud = (void *)(uintptr_t)b->opts};
-    return sl__transfer_run(b->transfer, b->slices, b->n_pieces, &hooks, reterr);
+    return sl__transfer_run(b->transfer, b->slices, b->n_pieces, &b->hooks, reterr);
+}
+
+static int run_disk(rig *b, sl_error *reterr)
+{
+    return bench_disk_run(b->disk, b->slices, b->n_pieces, &b->hooks, reterr);
 }
 
 static void unregister_files(rig *b)
@@ -348,7 +354,8 @@ static int measure(
         row->n_waits = after.n_waits - before.n_waits;
         row->n_stalls = after.n_stalls - before.n_stalls;
     }
-    return plan->run == run_link ? 0 : compare(b, plan->name, reterr);
+    bool is_moved = plan->run != run_link && plan->run != run_disk;
+    return is_moved ? compare(b, plan->name, reterr) : 0;
 }
 
 static int make_transfer(rig *b, const row_plan *plan, bench_row *row, sl_error *reterr)
@@ -363,13 +370,31 @@ static int make_transfer(rig *b, const row_plan *plan, bench_row *row, sl_error 
             .n_slots = row->n_slots,
             .slot_bytes = row->slot_bytes,
     };
-    uint64_t start = sl__now_ns();
     int r = sl__transfer_create(b->opts->device, &opts, &b->transfer, reterr);
     if (r == 0 && plan->keep == KEEP_ALL) {
         r = run_route(b, reterr);
     }
+    return r;
+}
+
+/* What the runs of a row share. */
+static int set_up(rig *b, const row_plan *plan, bench_row *row, sl_error *reterr)
+{
+    uint64_t start = sl__now_ns();
+    int r = 0;
+    if (plan->run == run_route) {
+        r = make_transfer(b, plan, row, reterr);
+    } else if (plan->run == run_disk) {
+        r = bench_disk_create(row->n_threads, &b->disk, reterr);
+    }
     row->setup_s = (double)(sl__now_ns() - start) / 1e9;
     return r;
+}
+
+static void tear_down(rig *b)
+{
+    sl__transfer_free(&b->transfer);
+    bench_disk_free(&b->disk);
 }
 
 typedef struct ring_size {
@@ -393,13 +418,12 @@ static int measure_row(
     if (b->opts->on_row) {
         b->opts->on_row(b->opts->ud, plan->name);
     }
-    bool needs_transfer = plan->run != run_link && plan->run != run_set;
     unsigned n_runs = b->opts->n_runs < MAX_RUNS ? b->opts->n_runs : MAX_RUNS;
-    int r = needs_transfer ? make_transfer(b, plan, row, &err) : 0;
+    int r = set_up(b, plan, row, &err);
     for (unsigned i = 0; i < n_runs && r == 0; i++) {
         r = measure(b, plan, row, &speeds[i], &err);
     }
-    sl__transfer_free(&b->transfer);
+    tear_down(b);
     if (r < 0 && plan->route == SL__ROUTE_REGISTERED && r != SL_ECANCELLED && r != SL_EIO) {
         row->failure = err;
         row->failure.code = r;
@@ -420,6 +444,9 @@ static const row_plan link_plan = {"link", "from pinned memory that nobody fills
         SL__ROUTE_AUTO, KEEP_NOTHING, run_link};
 static const row_plan set_plan = {"set", "a set and a wait for each tensor: the usual way",
         SL__ROUTE_AUTO, KEEP_NOTHING, run_set};
+static const row_plan disk_plan = {"disk",
+        "reads that nothing waits for, thrown away: the disk's limit", SL__ROUTE_AUTO, KEEP_NOTHING,
+        run_disk};
 static const row_plan plain_plan = {
         "plain", "queued, straight from the mapping", SL__ROUTE_PLAIN, KEEP_NOTHING, run_route};
 static const row_plan threads_plans[] = {
@@ -453,6 +480,21 @@ static int measure_rings(rig *b, ring_size usual, bench_transfer_result *ret, sl
     return r;
 }
 
+/* The limit of the disk; warm files have none. */
+static int measure_disk(rig *b, bench_transfer_result *ret, sl_error *reterr)
+{
+    const bench_transfer_opts *opts = b->opts;
+    int r = 0;
+    for (size_t i = 0; opts->before_run && i < opts->n_thread_counts && r == 0; i++) {
+        const bench_row *row = &ret->rows[ret->n_rows];
+        r = measure_row(b, &disk_plan, (ring_size){.n_threads = opts->n_threads[i]}, ret, reterr);
+        if (row->best_bytes_per_s > ret->disk_bytes_per_s) {
+            ret->disk_bytes_per_s = row->best_bytes_per_s;
+        }
+    }
+    return r;
+}
+
 static int measure_rows(rig *b, bench_transfer_result *ret, sl_error *reterr)
 {
     const bench_transfer_opts *opts = b->opts;
@@ -461,6 +503,7 @@ static int measure_rows(rig *b, bench_transfer_result *ret, sl_error *reterr)
     int r = run_link(b, reterr); /* wakes the device, and its memory is there from now on */
     r = r < 0 ? r : measure_row(b, &link_plan, none, ret, reterr);
     r = r < 0 ? r : measure_row(b, &set_plan, none, ret, reterr);
+    r = r < 0 ? r : measure_disk(b, ret, reterr);
     r = r < 0 ? r : measure_row(b, &plain_plan, none, ret, reterr);
     for (size_t i = 0; i < N_THREADS_PLANS; i++) {
         for (size_t k = 0; k < opts->n_thread_counts && r == 0; k++) {

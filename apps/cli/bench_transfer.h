@@ -1,7 +1,8 @@
 /*
- * How fast bytes of files get to a device, by every route there is, against the limit of the link.
+ * How fast bytes of files get to a device, by every route there is, against the limits of the link and of the disk.
  *
- * The limit is measured on the same device in the same call: uploads from pinned memory that nobody fills. What is
+ * The limits are measured in the same call: that of the link by uploads from pinned memory that nobody fills, that of
+ * the disk, if the page cache is dropped before each run, by reads that no device waits for (bench_disk.h). What is
  * moved is what a load moves: pieces of at most 64 MiB into buffers made before, from files that are mapped. After
  * each run bytes at many places are read back and compared.
  *
@@ -27,7 +28,7 @@ typedef struct bench_range {
 } bench_range;
 
 #define BENCH_MAX_THREADS 16 /* entries of a list of numbers of threads */
-#define BENCH_MAX_ROWS    (4 * BENCH_MAX_THREADS + 16)
+#define BENCH_MAX_ROWS    (5 * BENCH_MAX_THREADS + 16)
 
 typedef struct bench_transfer_opts {
     sl_device *device;
@@ -39,7 +40,7 @@ typedef struct bench_transfer_opts {
     size_t n_slots;         /* 0 = the transfer's own, as slot_bytes */
     size_t slot_bytes;
     bool tries_rings; /* rows with other rings, for the last number of threads */
-    /* NULL, or called before each run: drops the files from the page cache. */
+    /* NULL, or called before each run: drops the files from the page cache, and makes rows "disk". */
     int (*before_run)(void *ud, sl_error *reterr);
     /* NULL, or called before each row with its name. */
     void (*on_row)(void *ud, const char *name);
@@ -51,8 +52,8 @@ typedef struct bench_transfer_opts {
 typedef struct bench_row {
     const char *name;  /* static: "link", "set", "pread", ... */
     const char *about; /* static: what it is */
-    sl__route route;   /* what moved most bytes; SL__ROUTE_AUTO for "link" and "set" */
-    size_t n_threads;  /* that fill slots; 0 = none */
+    sl__route route;   /* what moved most bytes; SL__ROUTE_AUTO for "link", "set" and "disk" */
+    size_t n_threads;  /* that fill slots or read; 0 = none */
     size_t n_slots;    /* 0 = the transfer's own, as slot_bytes */
     size_t slot_bytes;
     double best_bytes_per_s;
@@ -68,7 +69,8 @@ typedef struct bench_row {
 typedef struct bench_transfer_result {
     uint64_t n_bytes;
     bool has_pinned;                /* the limit was measured from pinned memory */
-    bench_row rows[BENCH_MAX_ROWS]; /* "link", then "set", then the others */
+    double disk_bytes_per_s;        /* of the best row "disk"; 0 = there is none */
+    bench_row rows[BENCH_MAX_ROWS]; /* "link", then "set", then "disk" and the others */
     size_t n_rows;
 } bench_transfer_result;
 

@@ -61,8 +61,8 @@ static const opt_def defs[] = {
                 .kind = OPT_LIST,
                 .offset = offsetof(bench_opts, threads),
                 .arg = "N",
-                .help = "Threads that fill the ring. Repeatable: a row each; default: 1, 2, 4 and "
-                        "so on up to the processors, at most 16."},
+                .help = "Threads that fill the ring, or read the disk. Repeatable: a row each; "
+                        "default: 1, 2, 4 and so on up to the processors, at most 16."},
         {.name = "runs",
                 .kind = OPT_I32,
                 .offset = offsetof(bench_opts, runs),
@@ -88,8 +88,8 @@ static const opt_def defs[] = {
         {.name = "cold",
                 .kind = OPT_FLAG,
                 .offset = offsetof(bench_opts, cold),
-                .help = "Drop the file from the page cache before each run; else it is read into "
-                        "it first."},
+                .help = "Drop the file from the page cache before each run, and measure the disk, "
+                        "too; else it is read into the page cache first."},
         {.name = "json",
                 .kind = OPT_FLAG,
                 .offset = offsetof(bench_opts, json),
@@ -114,7 +114,9 @@ const opt_command cmd_bench_transfer_table = {
         .synopsis = "[-m FILE | --size BYTES] [--device NAME] [OPTIONS]",
         .about = "Moves the same bytes by every route and sets each against the limit of the link "
                  "(uploads from pinned memory that nobody fills) and against the usual way (a set "
-                 "and a wait for each tensor). A row is the best of its runs. A stall is a time "
+                 "and a wait for each tensor); with --cold also against what the disk gives to "
+                 "the same numbers of threads that read the file and throw it away (the best of "
+                 "the rows 'disk'). A row is the best of its runs. A stall is a time "
                  "at which the link had nothing to do while slots were being filled. Bytes are "
                  "compared after each run. Exit status 1 means that something failed.",
         .opts = defs,
@@ -126,7 +128,6 @@ const opt_command cmd_bench_transfer_table = {
 /* What the callbacks of a measurement need. */
 typedef struct bench_run {
     const bench_source *source;
-    bool is_cold;
     tty_progress progress;
 } bench_run;
 
@@ -136,10 +137,10 @@ static bool is_interrupted(void *ud)
     return interrupt_seen();
 }
 
-static int before_run(void *ud, sl_error *reterr)
+static int make_cold(void *ud, sl_error *reterr)
 {
     bench_run *run = ud;
-    return run->is_cold ? bench_source_drop(run->source, reterr) : 0;
+    return bench_source_drop(run->source, reterr);
 }
 
 static void on_row(void *ud, const char *name)
@@ -231,7 +232,7 @@ static int measure(const bench_opts *opts, bench_transfer_opts bench, const sl_d
 {
     char machine[256];
     bench_source source = {.fd = -1};
-    bench_run run = {.source = &source, .is_cold = opts->cold};
+    bench_run run = {.source = &source};
     bench_transfer_result *result = sl__alloc(1, sizeof *result);
     tty_progress_init(&run.progress, stderr, false);
     snprintf(machine, sizeof machine, "%s, %u processors", info->description, sl__n_cpus());
@@ -250,7 +251,7 @@ static int measure(const bench_opts *opts, bench_transfer_opts bench, const sl_d
     if (r == 0) {
         bench.ranges = source.ranges;
         bench.n_ranges = source.n_ranges;
-        bench.before_run = before_run;
+        bench.before_run = opts->cold ? make_cold : NULL;
         bench.on_row = on_row;
         bench.is_cancelled = is_interrupted;
         bench.ud = &run;

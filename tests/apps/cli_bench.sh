@@ -9,6 +9,12 @@ sim=sim:8M,register=yes
 is_empty() {
     [ -z "$(ls -A "$1")" ]
 }
+# all_rows PATTERN FILE: name, threads and of_disk of each row of a CSV file whose texts have no comma; all must match.
+all_rows() {
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        { print $at["name"], $at["threads"], "<" $at["of_disk"] ">" }' "$2" >"$scratch/rows"
+    [ -s "$scratch/rows" ] && ! grep -qv -- "$1" "$scratch/rows"
+}
 
 check help 0 'Measures *sluice bench transfer*' '' bench --help
 check transfer_help 0 'Usage: sluice bench transfer *--size BYTES*--device NAME*--threads N*--cold*--csv FILE*' '' \
@@ -27,7 +33,20 @@ small='bench transfer --runs 1 --threads 1 --size 1M'
     check small_buffers 0 '*pread *memcpy *' '' $small --device sim:8M,max-alloc=100000
     check json 0 '{"machine":"*","device":"sim","source":"noise","cold":false,"bytes":1048576,"limit_is_pinned":true,*"rows":[[]{"name":"link",*"of_limit":1,*"name":"auto",*' '' \
         $small --device $sim --json
-    check cold 0 '*page cache cold*' '' $small --device sim:8M --cold
+    check cold 0 '*page cache cold*route *limit *disk *set *disk  *1 *100.0%*plain *auto took: *' '' \
+        $small --device sim:8M --cold
+    check cold_json 0 '*"cold":true,*"name":"set",*"name":"disk",*"threads":1,*"of_disk":1,*"name":"plain",*"of_disk":[0-9]*' '' \
+        $small --device sim:8M --cold --json
+    check warm_json 0 '*"of_disk":null,*' '' $small --device sim:8M --json
+    check_that warm_json_no_disk [ "$out" = "${out%*\"disk\"*}" ]
+    check_that warm_json_no_ratio [ "$out" = "${out%*\"of_disk\":[0-9]*}" ]
+    check cold_csv 0 '*page cache cold*' '' $small --threads 2 --device $sim --machine here --cold --csv "$scratch/cold.csv"
+    check_that cold_csv_ratios all_rows ' <[0-9][0-9]*[.][0-9][0-9]*>$' "$scratch/cold.csv"
+    check_that cold_csv_threads [ "$(grep -c '^disk [12] ' "$scratch/rows")" = 2 ]
+    check_that cold_csv_best grep -q '^disk [12] <1[.]0000>$' "$scratch/rows"
+    check warm_csv 0 '*page cache warm*' '' $small --threads 2 --device $sim --machine here --csv "$scratch/warm.csv"
+    check_that warm_csv_ratios all_rows ' <>$' "$scratch/warm.csv"
+    check_that warm_csv_no_disk [ "$(grep -c '^disk ' "$scratch/rows")" = 0 ]
     check one_byte 0 '1 B of noise*' '' bench transfer --runs 1 --threads 1 --size 1 --device $sim
     check csv 0 'machine,device,source,cache,bytes,name,route,*"a ""b"", c","sim","noise",warm,1048576,link,*,auto,*' '' \
         $small --device $sim --csv - --machine 'a "b", c'
