@@ -32,6 +32,7 @@ static int find_likes(
         const s2_place *place = s2_placement_place(p->placement, i);
         s2_compute_init_measure(&p->computes[i], NULL, !place->is_stand_in);
         p->computes[i].n_threads = (int)n_threads;
+        p->computes[i].is_borrowed = i > 0 && !place->is_stand_in;
         if (sl_ggml_is(place->device)) {
             r = s2_compute_init_device(&p->computes[i], &p->computes[0], place->device, reterr);
         }

@@ -107,7 +107,7 @@ static void test_devices_that_are_not_there_are_stood_in_for(void **state)
     s2_plan_free(&p);
     opts.place.device = RIG_DEVICE;
     p = make_plan(&opts);
-    assert_int_equal(sl_plan_peak(s2_plan_solved(p), 0, 1).kind[SL_MEM_KV], 2 * gpu_kv);
+    assert_true(sl_plan_peak(s2_plan_solved(p), 0, 1).kind[SL_MEM_KV] > gpu_kv);
     assert_false(s2_placement_place(s2_plan_placement(p), 1)->is_stand_in);
     s2_plan_free(&p);
     opts.place.device = "cuda5";

@@ -140,6 +140,17 @@ static struct ggml_tensor *attend(s2_graph *g, const s2_ar_hparams *hp, const s2
     return ggml_reshape_2d(ctx, out, n_rows, n);
 }
 
+/*
+ * Queries or keys, normalised per head. ggml 0.23's CUDA kernel that also rotates them does not wait for all that it reads
+ * where kernels begin early (Hopper): the same seed gave other codes each time. A reshape in between keeps the two apart.
+ */
+static struct ggml_tensor *norm_heads(
+        s2_graph *g, struct ggml_tensor *x, struct ggml_tensor *weight, float eps)
+{
+    x = s2_nn_rms_norm(g, x, weight, eps);
+    return g->compute->is_eager ? ggml_reshape_3d(g->ctx, x, x->ne[0], x->ne[1], x->ne[2]) : x;
+}
+
 struct ggml_tensor *s2_ar_layer_build(s2_graph *g, const s2_ar_hparams *hp,
         const s2_ar_layer *layer, const s2_kv_layer *kv, const s2_ar_inputs *in,
         struct ggml_tensor *x)
@@ -158,8 +169,8 @@ struct ggml_tensor *s2_ar_layer_build(s2_graph *g, const s2_ar_hparams *hp,
     struct ggml_tensor *v = ggml_view_2d(
             ctx, qkv, kv_row, n, qkv->nb[1], (hp->n_head + hp->n_head_kv) * head_bytes);
     if (layer->q_norm) {
-        q = s2_nn_rms_norm(g, q, layer->q_norm, hp->rms_eps);
-        k = s2_nn_rms_norm(g, k, layer->k_norm, hp->rms_eps);
+        q = norm_heads(g, q, layer->q_norm, hp->rms_eps);
+        k = norm_heads(g, k, layer->k_norm, hp->rms_eps);
     }
     q = s2_nn_rope(g, q, in->pos, hp->rope_base);
     k = s2_nn_rope(g, k, in->pos, hp->rope_base);

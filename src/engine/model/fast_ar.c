@@ -14,6 +14,9 @@
 
 #define EXTRA_NODES 64
 
+/* Rows of the cache on a GPU, of which n_codebooks are seen: for fewer at once, or another number, attention is slower. */
+#define GPU_KV_ROWS 256
+
 /* Hidden state, code, and where the columns stand. */
 #define MAX_INPUTS 5
 
@@ -193,6 +196,12 @@ void s2_fast_ar_free(s2_fast_ar **ar)
     *ar = NULL;
 }
 
+static uint32_t n_kv_rows(const s2_fast_ar *ar)
+{
+    uint32_t n = ar->hp.n_codebooks;
+    return ar->compute->is_cpu || n > GPU_KV_ROWS ? n : GPU_KV_ROWS;
+}
+
 int s2_fast_ar_prepare(s2_fast_ar *ar, sl_error *reterr)
 {
     uint64_t epoch = s2_weights_epoch(ar->weights, S2_SLOT_FAST);
@@ -203,7 +212,7 @@ int s2_fast_ar_prepare(s2_fast_ar *ar, sl_error *reterr)
     s2_fast_ar_release(ar);
     int r = s2_weights_arrive_all(ar->weights, S2_SLOT_FAST, &wait, reterr);
     if (r == 0) {
-        r = s2_kv_cache_reserve(&ar->kv, ar->hp.n_codebooks, reterr);
+        r = s2_kv_cache_reserve(&ar->kv, n_kv_rows(ar), reterr);
     }
     if (r == 0) {
         r = build_graph(ar, &ar->first, true, reterr);

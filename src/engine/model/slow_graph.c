@@ -8,7 +8,7 @@
 
 #define EXTRA_NODES 256
 
-/* Layers of a segment of a prompt: few enough to start early, many enough to cost nothing. */
+/* Layers of a segment of a prompt: few enough to start early, many enough to cost nothing. The first are shorter yet. */
 #define SEGMENT_LAYERS 6
 
 /* Columns, and where they stand. */
@@ -66,7 +66,8 @@ static bool is_cut_before(const s2_slow_graph *sg, uint32_t part)
         return true;
     }
     bool is_layer = part < norm_part(m);
-    return is_layer && sg->n > 1 && is_moved_to(compute) && part % SEGMENT_LAYERS == 0;
+    bool is_border = part == 1 || part == SEGMENT_LAYERS / 2 || part % SEGMENT_LAYERS == 0;
+    return is_layer && sg->n > 1 && is_moved_to(compute) && is_border;
 }
 
 static uint64_t weights_epoch(const s2_slow_model *m)

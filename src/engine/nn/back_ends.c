@@ -19,9 +19,6 @@ void s2_back_ends_load(void)
 {
     /* CUDA registers memory only if it is told to; somebody's own choice stays. */
     (void)setenv("GGML_CUDA_REGISTER_HOST", "1", 0);
-    /* On Hopper cards ggml 0.23 starts kernels before those that they depend on have ended, and not all of its fused
-     * ones wait: the same seed then gives other codes each time. Without, it is a tenth slower and exact. */
-    (void)setenv("GGML_CUDA_PDL", "0", 0);
     ggml_log_set(keep_errors, NULL);
     if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
         return;

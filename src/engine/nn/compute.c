@@ -102,8 +102,9 @@ int s2_compute_init_device(
                 sl_device_name(device));
     }
     compute->buft = ggml_backend_get_default_buffer_type(compute->backend);
-    ggml_backend_reg_t reg = ggml_backend_dev_backend_reg(sl_ggml_dev(device));
-    compute->is_touchy = strcmp(ggml_backend_reg_name(reg), "Vulkan") == 0;
+    const char *reg = ggml_backend_reg_name(ggml_backend_dev_backend_reg(sl_ggml_dev(device)));
+    compute->is_touchy = strcmp(reg, "Vulkan") == 0;
+    compute->is_eager = strcmp(reg, "CUDA") == 0;
     return SL_OK;
 }
 
@@ -112,6 +113,7 @@ void s2_compute_init_measure(s2_compute *compute, const s2_compute *like, bool i
     memset(compute, 0, sizeof *compute);
     compute->n_threads = like ? like->n_threads : 1;
     compute->is_cpu = like ? like->is_cpu : is_cpu;
+    compute->is_borrowed = like && like->is_borrowed;
     compute->buft = like ? like->buft : ggml_backend_cpu_buffer_type();
     compute->like = like ? like->backend : NULL;
 }

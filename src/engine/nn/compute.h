@@ -27,10 +27,11 @@ typedef struct s2_compute {
     ggml_backend_buffer_type_t buft;
     ggml_threadpool_t pool; /* NULL with one thread, and on other devices */
     int n_threads;
-    bool is_cpu; /* the fused kernels run on it, and ggml's CPU back end */
-    bool is_borrowed;
-    bool is_worn;   /* memory that the back end may still have on its mind was freed */
-    bool is_touchy; /* and it may look at that */
+    bool is_cpu;      /* the fused kernels run on it, and ggml's CPU back end */
+    bool is_borrowed; /* memory apart that the host's CPU computes on: a simulated device */
+    bool is_worn;     /* memory that the back end may still have on its mind was freed */
+    bool is_touchy;   /* and it may look at that */
+    bool is_eager; /* kernels begin before those they depend on have ended, and wait for them inside */
     bool (*should_stop)(void *ud);
     void *stop_ud;
     sl_residency *residency; /* NULL: nothing is booked */
