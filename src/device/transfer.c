@@ -46,10 +46,16 @@ typedef struct pass {
     sl__route route;
 } pass;
 
-/* Whoever computes on the host meanwhile has the other half, and so has a device in software. */
+/*
+ * Whoever computes on the host meanwhile has the other half, and so has a device in software. A single thread would but be
+ * woken by the run's own and wake it: that one does the work then.
+ */
 static size_t default_threads(void)
 {
     size_t n = (sl__n_cpus() + 1) / 2;
+    if (n < 2) {
+        return 0;
+    }
     return n < MAX_DEFAULT_THREADS ? n : MAX_DEFAULT_THREADS;
 }
 
@@ -87,11 +93,10 @@ static size_t share_of_ring(size_t ring_bytes, size_t n_slots)
 static void set_defaults(sl__transfer *t, const sl__transfer_opts *opts)
 {
     t->opts = opts ? *opts : (sl__transfer_opts){0};
-    if (t->opts.n_threads == 0) {
-        t->opts.n_threads = default_threads();
-    }
     if (t->opts.is_threadless) {
         t->opts.n_threads = 0;
+    } else if (t->opts.n_threads == 0) {
+        t->opts.n_threads = default_threads();
     }
     if (t->opts.n_slots == 0) {
         size_t n = t->opts.n_threads + SPARE_SLOTS;

@@ -62,7 +62,7 @@ typedef struct sl__transfer_opts {
     size_t ring_bytes;       /* of all slots, unless slot_bytes says it; 0 = 64 MiB */
     size_t n_slots;          /* 0 = 8 more than threads, at least 16 */
     size_t slot_bytes;       /* 0 = what ring_bytes leaves to each */
-    size_t n_threads;        /* 0 = one for every other processor, at most 8 */
+    size_t n_threads;        /* 0 = one for every other processor, at most 8; none instead of one */
     uint64_t window_bytes;   /* 0 = 32 MiB; a multiple of the page */
     uint64_t register_bytes; /* at most registered, and so locked in memory, at once; 0 = 512 MiB */
     bool keeps_windows;      /* they stay registered after a run: see sl__transfer_unregister */

@@ -222,6 +222,10 @@ static void build_parts(const s2_slow_graph *sg, s2_slow_segment *seg)
 {
     const s2_slow_model *m = sg->model;
     struct ggml_tensor *x = seg->first_part == 0 ? sg->columns : sg->x[seg->i_compute];
+    if (seg->first_part == 0 && sg->n_segments > 1) {
+        /* A layer behind another reads memory of the graph. So does this one, and all segments take as much and share it. */
+        x = ggml_cont(seg->g.ctx, x);
+    }
     for (uint32_t part = seg->first_part; part < seg->end_part; part++) {
         if (part < norm_part(m)) {
             x = s2_ar_layer_build(&seg->g, &m->hp.slow, &m->layers[part], &m->kv.layers[part],
