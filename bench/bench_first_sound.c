@@ -4,9 +4,10 @@
  *
  *   bench_first_sound MODEL.gguf [N [DEVICE...]]      N requests of each (default 9), devices as in `say`
  *
- * One CSV line a device: medians of the requests behind the first; the restore by itself (everything asked for and
- * arrived, nothing computed); the share of it that swap hides, 1 - (swap - keep) / restore. Samples that differ between
- * policies fail the program.
+ * One CSV line a device: medians of the requests behind the first; keep while another engine restores the same bytes
+ * (busy); the restore by itself (everything asked for and arrived, nothing computed); the share of it that swap hides,
+ * 1 - (swap - keep) / restore, and the same against busy: a device in software copies with the processors and the memory
+ * that compute, which a link of its own would not. Samples that differ between policies fail the program.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -39,6 +40,7 @@ typedef struct times {
 typedef struct side {
     s2_engine *engine;
     times first_sound;
+    times busy;    /* the same while something else is restored */
     uint64_t hash; /* of all samples of the last request */
 } side;
 
@@ -83,7 +85,7 @@ static void open_side(side *s, const char *model, const char *device, sl_policy 
     bench_ok(s2_engine_open(&opts, &s->engine, &err), &err);
 }
 
-static void speak(side *s, bool is_counted)
+static void speak(side *s, times *counted_or_null)
 {
     sl_error err = {0};
     s2_stats stats = {0};
@@ -97,32 +99,58 @@ static void speak(side *s, bool is_counted)
     opts.ud = s;
     s->hash = UINT64_C(0xcbf29ce484222325);
     bench_ok(s2_engine_speak(s->engine, &opts, &stats, &err), &err);
-    if (is_counted) {
-        add(&s->first_sound, stats.first_audio_ns);
+    if (counted_or_null) {
+        add(counted_or_null, stats.first_audio_ns);
     }
 }
 
-/* Everything that speaking needs, from nothing to there, and away again. */
+/* What speaking needs on the device. */
+static const s2_unit_id needed[] = {S2_UNIT_SLOW, S2_UNIT_FAST, S2_UNIT_CODEC_DECODER};
+#define N_NEEDED (sizeof needed / sizeof needed[0])
+
+static void settle(side *s)
+{
+    sl_error err = {0};
+    bench_ok(sl_residency_settle(s2_engine_residency(s->engine), NULL, &err), &err);
+}
+
+static void ask_for_all(side *s)
+{
+    for (size_t i = 0; i < N_NEEDED; i++) {
+        sl_residency_prefetch(s2_engine_residency(s->engine), (size_t)needed[i]);
+    }
+}
+
+static void send_all_away(side *s)
+{
+    settle(s);
+    for (size_t i = 0; i < N_NEEDED; i++) {
+        sl_residency_evict(s2_engine_residency(s->engine), (size_t)needed[i]);
+    }
+    settle(s);
+}
+
+/* From nothing to there, and away again. */
 static void restore(side *s, times *t, uint64_t *ret_bytes)
 {
-    static const s2_unit_id needed[] = {
-            S2_UNIT_EMBED, S2_UNIT_SLOW, S2_UNIT_FAST, S2_UNIT_CODEC_DECODER};
     sl_error err = {0};
     sl_place_status place;
-    sl_residency *residency = s2_engine_residency(s->engine);
-    bench_ok(sl_residency_settle(residency, NULL, &err), &err);
+    settle(s);
     uint64_t begin_ns = sl__now_ns();
-    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
-        sl_residency_prefetch(residency, (size_t)needed[i]);
-    }
-    bench_ok(sl_residency_settle(residency, NULL, &err), &err);
+    ask_for_all(s);
+    settle(s);
     add(t, sl__now_ns() - begin_ns);
-    bench_ok(sl_residency_place_status(residency, 1, &place, &err), &err);
+    bench_ok(sl_residency_place_status(s2_engine_residency(s->engine), 1, &place, &err), &err);
     *ret_bytes = place.used[SL_MEM_WEIGHTS];
-    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
-        sl_residency_evict(residency, (size_t)needed[i]);
-    }
-    bench_ok(sl_residency_settle(residency, NULL, &err), &err);
+    send_all_away(s);
+}
+
+static void speak_beside_restore(side *s, side *other)
+{
+    settle(other);
+    ask_for_all(other);
+    speak(s, &s->busy);
+    send_all_away(other);
 }
 
 static bool run_device(const char *model, const char *device, unsigned n)
@@ -138,9 +166,10 @@ static bool run_device(const char *model, const char *device, unsigned n)
     }
     for (unsigned i = 0; i <= n; i++) {
         for (int k = 0; k < N_SIDES; k++) {
-            speak(&sides[k], i > 0);
+            speak(&sides[k], i > 0 ? &sides[k].first_sound : NULL);
             is_same = is_same && sides[k].hash == sides[0].hash;
         }
+        speak_beside_restore(&sides[KEEP], &sides[SWAP]);
     }
     for (unsigned i = 0; i < n; i++) {
         restore(&sides[SWAP], &moves, &n_bytes);
@@ -148,10 +177,11 @@ static bool run_device(const char *model, const char *device, unsigned n)
     double keep_ms = median(&sides[KEEP].first_sound);
     double swap_ms = median(&sides[SWAP].first_sound);
     double auto_ms = median(&sides[AUTO].first_sound);
+    double busy_ms = median(&sides[KEEP].busy);
     double move_ms = median(&moves);
-    printf("\"%s\",%.2f,%.2f,%.2f,%.2f,%.1f,%.3f,%.3f,%s\n", device, keep_ms, swap_ms, auto_ms,
-            move_ms, (double)n_bytes / 1e6, 1.0 - (swap_ms - keep_ms) / move_ms, swap_ms / keep_ms,
-            is_same ? "same" : "different");
+    printf("\"%s\",%.2f,%.2f,%.2f,%.2f,%.2f,%.1f,%.3f,%.3f,%.3f,%s\n", device, keep_ms, swap_ms,
+            auto_ms, busy_ms, move_ms, (double)n_bytes / 1e6, 1.0 - (swap_ms - keep_ms) / move_ms,
+            1.0 - (swap_ms - busy_ms) / move_ms, swap_ms / keep_ms, is_same ? "same" : "different");
     for (int k = 0; k < N_SIDES; k++) {
         s2_engine_close(&sides[k].engine);
     }
@@ -170,7 +200,8 @@ int main(int argc, char **argv)
     unsigned n = bench_number(argc, argv, 2, 9);
     bench_print_machine();
     printf("# bench_first_sound %s %u\n", argv[1], n);
-    printf("device,keep_ms,swap_ms,auto_ms,restore_ms,restored_mb,hidden,swap_per_keep,samples\n");
+    printf("device,keep_ms,swap_ms,auto_ms,busy_ms,restore_ms,restored_mb,hidden,hidden_of_busy,"
+           "swap_per_keep,samples\n");
     for (int i = 3; i < argc; i++) {
         is_good = run_device(argv[1], argv[i], n) && is_good;
     }
