@@ -17,6 +17,7 @@
 #include "npy.h"
 #include "os/os_clock.h"
 #include "os/os_process.h"
+#include "os/os_thread.h"
 #include "report.h"
 #include "say.h"
 #include "tty.h"
@@ -140,6 +141,7 @@ typedef struct say_run {
     uint64_t begin_ns;       /* of the command */
     uint64_t speak_ns;       /* when speaking began */
     say_report report;
+    sl__mutex terminal; /* for the progress: those who move weights log too */
     tty_progress progress;
     sl_error err; /* of a callback */
 } say_run;
@@ -157,12 +159,21 @@ static void log_line(void *ud, sl_log_level level, const char *msg)
     if (!wanted) {
         return;
     }
+    sl__mutex_lock(&run->terminal);
     tty_progress_clear(&run->progress);
     if (level == SL_LOG_WARN) {
         report_warning("say", "%s", msg);
     } else {
         fprintf(stderr, "sluice say: %s\n", msg);
     }
+    sl__mutex_unlock(&run->terminal);
+}
+
+static void clear_progress(say_run *run)
+{
+    sl__mutex_lock(&run->terminal);
+    tty_progress_clear(&run->progress);
+    sl__mutex_unlock(&run->terminal);
 }
 
 static void show_progress(say_run *run)
@@ -172,6 +183,7 @@ static void show_progress(say_run *run)
     double spent = (double)(sl__now_ns() - run->speak_ns) * 1e-9;
     double rtf = spent / audio;
     double left = (run->expected_seconds - audio) * rtf;
+    sl__mutex_lock(&run->terminal);
     if (left > 0) {
         tty_progress_show(&run->progress,
                 "%u frames, %.1f s of audio, %.2f of real time, ~%.0f s left", run->n_frames, audio,
@@ -180,6 +192,7 @@ static void show_progress(say_run *run)
         tty_progress_show(&run->progress, "%u frames, %.1f s of audio, %.2f of real time",
                 run->n_frames, audio, rtf);
     }
+    sl__mutex_unlock(&run->terminal);
 }
 
 static int take_samples(void *ud, const float *samples, size_t n)
@@ -296,7 +309,7 @@ static int make_audio(say_run *run, const say_input *in, sl_error *reterr)
     int r = in->codes ? s2_engine_decode(run->engine, in->codes, in->n_codes_frames, take_samples,
                                 run, &run->report.stats, reterr)
                       : speak(run, in, reterr);
-    tty_progress_clear(&run->progress);
+    clear_progress(run);
     if (r == 0 && run->err.code < 0) {
         *reterr = run->err;
         r = run->err.code;
@@ -329,9 +342,11 @@ static int show_populating(void *ud, uint64_t done_bytes, uint64_t total_bytes)
     say_run *run = ud;
     char part[32];
     char all[32];
+    sl__mutex_lock(&run->terminal);
     tty_progress_show(&run->progress, "reading weights, %s of %s",
             sl__byte_text(done_bytes, part, sizeof part),
             sl__byte_text(total_bytes, all, sizeof all));
+    sl__mutex_unlock(&run->terminal);
     return 0;
 }
 
@@ -401,13 +416,13 @@ int cmd_say(int argc, char **argv)
     if (status != OPT_RUN) {
         return status;
     }
-    say_run run = {.opts = &opts, .begin_ns = sl__now_ns()};
+    say_run run = {.opts = &opts, .begin_ns = sl__now_ns(), .terminal = SL_MUTEX_INITIALIZER};
     run.report.seed = opt_given(&line, "seed") ? opts.seed : any_seed();
     tty_progress_init(&run.progress, stderr, opts.quiet);
     interrupt_catch();
 
     int r = run_command(&run, &line, &in, &err);
-    tty_progress_clear(&run.progress);
+    clear_progress(&run);
     if (r < 0) {
         status = report_error("say", &err);
     } else {

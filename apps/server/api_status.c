@@ -84,6 +84,29 @@ void api_health(app *a, const http_request *request, reply *answer)
     api_send_json(answer, is_ready(a) ? 200 : 503, &json);
 }
 
+/* Of the units that moved: what is used in the file has neither speed nor stalls. */
+static void put_load_metrics(const speaker_status *status, metrics_text *text)
+{
+    metrics_put(text, "# HELP sluice_unit_load_bytes_per_second Speed of the latest load.\n"
+                      "# TYPE sluice_unit_load_bytes_per_second gauge\n");
+    for (size_t i = 0; i < status->n_units; i++) {
+        const speaker_unit *u = &status->units[i];
+        if (u->load_bytes_per_s > 0) {
+            metrics_put(text, "sluice_unit_load_bytes_per_second{unit=\"%s\",route=\"%s\"} %.0f\n",
+                    u->name, u->route, u->load_bytes_per_s);
+        }
+    }
+    metrics_put(text, "# HELP sluice_unit_load_stalls Times that the link waited for the files in "
+                      "the latest load.\n# TYPE sluice_unit_load_stalls gauge\n");
+    for (size_t i = 0; i < status->n_units; i++) {
+        const speaker_unit *u = &status->units[i];
+        if (u->load_bytes_per_s > 0) {
+            metrics_put(text, "sluice_unit_load_stalls{unit=\"%s\",route=\"%s\"} %" PRIu64 "\n",
+                    u->name, u->route, u->load_stalls);
+        }
+    }
+}
+
 static void put_unit_metrics(app *a, metrics_text *text)
 {
     speaker_status status;
@@ -104,6 +127,7 @@ static void put_unit_metrics(app *a, metrics_text *text)
         metrics_put(text, "sluice_unit_loads_total{unit=\"%s\"} %" PRIu64 "\n",
                 status.units[i].name, status.units[i].n_loads);
     }
+    put_load_metrics(&status, text);
     metrics_put(text, "# HELP sluice_place_bytes Device memory by the ledger.\n"
                       "# TYPE sluice_place_bytes gauge\n");
     for (size_t i = 0; i < status.n_places; i++) {

@@ -125,6 +125,9 @@ static void get_status(void *ud, speaker_status *ret_status)
                 .actual = place_name(s, u.actual_place),
                 .n_bytes = u.n_bytes,
                 .n_loads = u.n_loads,
+                .route = u.route,
+                .load_bytes_per_s = residency_load_speed(&u),
+                .load_stalls = u.load_stalls,
         };
     }
     for (size_t i = 0; i < n_places; i++) {

@@ -18,6 +18,33 @@ static void put_kinds(
     sl__json_end(json);
 }
 
+double residency_load_speed(const sl_unit_status *u)
+{
+    return u->load_ns > 0 ? (double)u->load_bytes * 1e9 / (double)u->load_ns : 0;
+}
+
+/* A load that moved nothing has no speed. */
+static void put_load(sl__json *json, const sl_unit_status *u)
+{
+    sl__json_key(json, "load");
+    if (!u->route) {
+        sl__json_null(json);
+        return;
+    }
+    sl__json_object(json);
+    sl__json_put_cstr(json, "route", u->route);
+    sl__json_put_u64(json, "bytes", u->load_bytes);
+    sl__json_put_f64(json, "seconds", (double)u->load_ns / 1e9);
+    sl__json_key(json, "bytes_per_second");
+    if (u->load_bytes > 0) {
+        sl__json_f64(json, residency_load_speed(u));
+    } else {
+        sl__json_null(json);
+    }
+    sl__json_put_u64(json, "stalls", u->load_stalls);
+    sl__json_end(json);
+}
+
 static void put_unit(sl__json *json, const sl_unit_status *u, const s2_placement *placement)
 {
     sl__json_object(json);
@@ -32,6 +59,7 @@ static void put_unit(sl__json *json, const sl_unit_status *u, const s2_placement
     sl__json_put_u64(json, "arrived", u->n_arrived);
     sl__json_put_cstr(
             json, "error", u->last_error.code < 0 ? sl_err_text(u->last_error.code) : NULL);
+    put_load(json, u);
     sl__json_end(json);
 }
 

@@ -7,6 +7,9 @@
 #include "s2/plan_model.h"
 #include "sluice/residency.h"
 
+/* Bytes a second of a unit's latest load; 0 if there was none, or if it moved nothing. */
+double residency_load_speed(const sl_unit_status *unit);
+
 /* "units" and "places" as they are now. Any thread. */
 void residency_put_json(
         sl__json *json, sl_residency *residency, size_t n_units, const s2_placement *placement);

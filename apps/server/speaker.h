@@ -27,6 +27,10 @@ typedef struct speaker_unit {
     const char *actual; /* "" while absent */
     uint64_t n_bytes;
     uint64_t n_loads;
+    /* Of the latest load; NULL and 0 before it, and 0 if it moved nothing. */
+    const char *route;
+    double load_bytes_per_s;
+    uint64_t load_stalls;
 } speaker_unit;
 
 #define SPEAKER_MAX_UNITS 16u

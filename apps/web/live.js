@@ -1,7 +1,7 @@
 // The live picture: units and phases as a table, memory as bars with the plan as outline, figures, sleep and wake.
 import { ask, askJson } from './api.js';
 import { Feed } from './feed.js';
-import { bytes, find, make, setText } from './page.js';
+import { bytes, find, make, rate, setText } from './page.js';
 
 const KINDS = ['weights', 'kv', 'compute', 'staging'];
 const KIND_WORDS = { weights: 'weights', kv: 'KV cache', compute: 'compute', staging: 'staging' };
@@ -92,6 +92,9 @@ function stateCell(unit) {
         progress.value = unit.arrived;
         progress.setAttribute('aria-label', `${unit.name}: slices that have arrived`);
         cell.append(progress);
+    }
+    if (unit.load?.bytes > 0) {
+        cell.append(make('span', { className: 'where', text: `${rate(unit.load.bytes_per_second)} by ${unit.load.route}` }));
     }
     if (unit.error) {
         cell.append(make('p', { className: 'problem', text: unit.error }));

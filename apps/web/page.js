@@ -32,6 +32,8 @@ export function make(name, { className = '', text = '' } = {}, ...children) {
 
 export const seconds = (n) => `${n.toFixed(1)}\u00a0s`;
 
+export const rate = (n) => `${(n / 1e9).toPrecision(3)}\u00a0GB/s`;
+
 export function bytes(n) {
     const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
     let i = 0;

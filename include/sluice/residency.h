@@ -121,6 +121,16 @@ typedef struct sl_unit_status {
     size_t n_slices;
     size_t n_arrived;
     sl_error last_error; /* of the last load; code 0 after a success */
+    /*
+     * The latest load that succeeded; a failed one changes nothing here. `route` is what most of its bytes took: "plain",
+     * "pread", "memcpy", "registered", or "in place" if none had to move; a static string. It is NULL before the
+     * first load, and for a unit without bytes.
+     */
+    const char *route;
+    uint64_t
+            load_ns; /* nanoseconds; allocating is part of it, and in the first load making the ring */
+    uint64_t load_bytes;  /* moved, of the file; 0 in place */
+    uint64_t load_stalls; /* times that nothing was on the link because the ring was being filled */
 } sl_unit_status;
 SL_API void sl_residency_unit_status(
         sl_residency *residency, size_t i_unit, sl_unit_status *ret_status);

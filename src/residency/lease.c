@@ -70,6 +70,14 @@ int sl__lease_pin(sl_residency *r, const size_t *units, size_t n, bool is_stream
     return 0;
 }
 
+static void record(sl_lease *lease, sl__trace_kind kind, uint64_t begin_ns)
+{
+    sl__trace_add(&lease->r->trace, (sl__trace_event){.kind = kind,
+                                            .name = lease->n > 0 ? unit_of(lease, 0)->name : "none",
+                                            .begin_ns = begin_ns,
+                                            .end_ns = sl__now_ns()});
+}
+
 static void free_turn(sl_lease *lease)
 {
     if (lease->r->turn == lease) {
@@ -93,9 +101,7 @@ void sl__lease_drop(sl_lease *lease)
         sl__let_go(r, u);
     }
     if (lease->is_given) {
-        sl__trace_add(&r->trace,
-                (sl__trace_event){SL__TRACE_LEASE, lease->n > 0 ? unit_of(lease, 0)->name : "none",
-                        0, 0, lease->begin_ns, sl__now_ns()});
+        record(lease, SL__TRACE_LEASE, lease->begin_ns);
     }
     sl__changed(r);
     sl__free(lease);
@@ -233,9 +239,7 @@ int sl__lease_load(sl_lease *lease, const sl_wait *wait, char note[256], sl_erro
         result = result < 0 ? result : advance(lease, note, reterr);
     }
     if (has_waited) {
-        sl__trace_add(&r->trace,
-                (sl__trace_event){SL__TRACE_STALL, lease->n > 0 ? unit_of(lease, 0)->name : "none",
-                        0, 0, begin_ns, sl__now_ns()});
+        record(lease, SL__TRACE_STALL, begin_ns);
     }
     if (result < 0) {
         return result;

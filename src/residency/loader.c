@@ -5,6 +5,7 @@
 #include "residency/loader.h"
 
 #include "base/mem.h"
+#include "os/os_clock.h"
 
 void sl__loader_done(sl__loader *l)
 {
@@ -72,8 +73,42 @@ static int move(sl__loader *l, const sl__load_job *job, sl_error *reterr)
     return r;
 }
 
-int sl__loader_load(sl__loader *l, const sl__load_job *job, sl_error *reterr)
+/* The trials of a first load take several routes. */
+static const char *main_route(const sl__transfer_stats *before, const sl__transfer_stats *after)
 {
+    sl__route best = SL__ROUTE_AUTO;
+    uint64_t most = 0;
+    for (int i = 0; i < SL__ROUTE_COUNT; i++) {
+        uint64_t n = after->route_bytes[i] - before->route_bytes[i];
+        if (n > most) {
+            most = n;
+            best = (sl__route)i;
+        }
+    }
+    return sl__route_name(best);
+}
+
+/* The transfer counts from its creation on, and padding too: the bytes are those of the unit. */
+static int move_and_count(
+        sl__loader *l, const sl__load_job *job, sl__load_figures *ret, sl_error *reterr)
+{
+    sl__transfer_stats before;
+    sl__transfer_stats after;
+    sl__transfer_get_stats(l->transfer, &before);
+    int r = move(l, job, reterr);
+    sl__transfer_get_stats(l->transfer, &after);
+    ret->route = main_route(&before, &after);
+    ret->n_bytes = job->layout->n_file_bytes;
+    ret->n_stalls = after.n_stalls - before.n_stalls;
+    return r;
+}
+
+int sl__loader_load(
+        sl__loader *l, const sl__load_job *job, sl__load_figures *ret_figures, sl_error *reterr)
+{
+    bool has_bytes = job->layout->n_file_bytes > 0;
+    sl__load_figures figures = {.route = job->is_in_place && has_bytes ? "in place" : NULL};
+    uint64_t begin_ns = sl__now_ns();
     bool moves = !job->is_in_place && job->layout->n_slices > 0;
     int r = 0;
     if (is_cancelled(job)) {
@@ -86,7 +121,11 @@ int sl__loader_load(sl__loader *l, const sl__load_job *job, sl_error *reterr)
         r = job->is_in_place ? wrap_buffers(l, job, reterr) : alloc_buffers(l, job, reterr);
     }
     if (r >= 0 && moves) {
-        r = move(l, job, reterr);
+        r = move_and_count(l, job, &figures, reterr);
+    }
+    if (r >= 0) {
+        figures.ns = sl__now_ns() - begin_ns;
+        *ret_figures = figures;
     }
     return r;
 }

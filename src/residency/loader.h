@@ -27,12 +27,21 @@ typedef struct sl__load_job {
     sl__transfer_hooks hooks;
 } sl__load_job;
 
+/* What a load was like. `route` is what most bytes took, or "in place": a static name, NULL for a unit without bytes. */
+typedef struct sl__load_figures {
+    const char *route;
+    uint64_t n_bytes;  /* of the file that were moved; 0 in place */
+    uint64_t ns;       /* all of the load */
+    uint64_t n_stalls; /* those of sl__transfer_stats */
+} sl__load_figures;
+
 /*
  * Allocates the buffers and fills them, or wraps the mapping. On failure the buffers allocated so far are left in
- * the job for the caller to free; no copy uses them any more.
+ * the job for the caller to free; no copy uses them any more. *ret_figures is set on success only.
  * Errors: those of sl__transfer_create, sl_buffer_alloc, sl_buffer_wrap and sl__transfer_run.
  */
-int sl__loader_load(sl__loader *loader, const sl__load_job *job, sl_error *reterr) SL_MUST_CHECK;
+int sl__loader_load(sl__loader *loader, const sl__load_job *job, sl__load_figures *ret_figures,
+        sl_error *reterr) SL_MUST_CHECK;
 
 /* Frees the transfer. Accepts zeroed memory. */
 void sl__loader_done(sl__loader *loader);

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/byte_text.h"
 #include "base/log.h"
 #include "os/os_clock.h"
 #include "residency/residency_impl.h"
@@ -38,12 +39,31 @@ static void on_slice(void *ud, size_t i_slice)
 static void record(sl_residency *r, sl__unit *u, sl__trace_kind kind, uint64_t begin_ns)
 {
     const sl__choice *at = sl__choice_of(u);
-    sl__trace_add(&r->trace, (sl__trace_event){kind, u->name, at->i_place, at->layout.n_file_bytes,
-                                     begin_ns, sl__now_ns()});
+    bool is_load = kind == SL__TRACE_LOAD;
+    sl__trace_add(&r->trace, (sl__trace_event){.kind = kind,
+                                     .name = u->name,
+                                     .i_track = at->i_place,
+                                     .n_bytes = at->layout.n_file_bytes,
+                                     .begin_ns = begin_ns,
+                                     .end_ns = sl__now_ns(),
+                                     .route = is_load ? u->load.route : NULL,
+                                     .n_stalls = is_load ? u->load.n_stalls : 0});
 }
 
 /* Without the lock. */
-static int load(sl__mover *m, sl__unit *u, sl_error *reterr)
+static void log_load(const sl__mover *m, const sl__unit *u, const sl__load_figures *load)
+{
+    char size[32];
+    double seconds = (double)(load->ns > 0 ? load->ns : 1) * 1e-9;
+    sl__log(&m->residency->log, SL_LOG_DEBUG,
+            "residency: unit %s: %s to %s in %.1f ms, %.3g GB/s by %s, %" PRIu64 " stall%s",
+            u->name, sl__byte_text(load->n_bytes, size, sizeof size),
+            sl_device_name(m->loader.device), seconds * 1e3, (double)load->n_bytes * 1e-9 / seconds,
+            load->route, load->n_stalls, load->n_stalls == 1 ? "" : "s");
+}
+
+/* Without the lock. */
+static int load(sl__mover *m, sl__unit *u, sl__load_figures *ret_load, sl_error *reterr)
 {
     const sl__choice *at = sl__choice_of(u);
     progress p = {m->residency, u};
@@ -53,7 +73,7 @@ static int load(sl__mover *m, sl__unit *u, sl_error *reterr)
             .is_in_place = at->is_in_place,
             .buffers = u->buffers,
             .hooks = {is_over, on_slice, &p}};
-    return sl__loader_load(&m->loader, &job, reterr);
+    return sl__loader_load(&m->loader, &job, ret_load, reterr);
 }
 
 /* Without the lock. Frees what there is, also after a failure; *ret_lost says what a device did not take back. */
@@ -74,9 +94,10 @@ static int unload(sl__unit *u, uint64_t *ret_lost, sl_error *reterr)
     return r;
 }
 
-static void finish_load(
-        sl_residency *r, sl__unit *u, uint64_t begin_ns, int result, const sl_error *err)
+static void finish_load(sl_residency *r, sl__unit *u, uint64_t begin_ns,
+        const sl__load_figures *load, int result, const sl_error *err)
 {
+    u->load = result < 0 ? u->load : *load;
     record(r, u, result < 0 ? SL__TRACE_FAIL : SL__TRACE_LOAD, begin_ns);
     if (result >= 0) {
         u->state = SL_UNIT_RESIDENT;
@@ -116,11 +137,12 @@ static int finish_unload(
 
 /*
  * Takes a unit one step on its way: loading becomes resident, or evicting if it fails; evicting becomes absent. The
- * lock is held at begin and end. The result is that of the device.
+ * lock is held at begin and end. The result is that of the device. *ret_load is set if a load succeeded.
  */
-static int run_transition(sl__mover *m, sl__unit *u, sl_error *reterr) SL_MUST_CHECK;
+static int run_transition(
+        sl__mover *m, sl__unit *u, sl__load_figures *ret_load, sl_error *reterr) SL_MUST_CHECK;
 
-static int run_transition(sl__mover *m, sl__unit *u, sl_error *reterr)
+static int run_transition(sl__mover *m, sl__unit *u, sl__load_figures *ret_load, sl_error *reterr)
 {
     sl_residency *r = m->residency;
     bool is_load = u->state == SL_UNIT_LOADING;
@@ -128,11 +150,11 @@ static int run_transition(sl__mover *m, sl__unit *u, sl_error *reterr)
     uint64_t begin_ns = sl__now_ns();
     u->is_busy = true;
     sl__mutex_unlock(&r->lock);
-    int result = is_load ? load(m, u, reterr) : unload(u, &lost, reterr);
+    int result = is_load ? load(m, u, ret_load, reterr) : unload(u, &lost, reterr);
     sl__mutex_lock(&r->lock);
     u->is_busy = false;
     if (is_load) {
-        finish_load(r, u, begin_ns, result, reterr);
+        finish_load(r, u, begin_ns, ret_load, result, reterr);
     } else {
         int booked = finish_unload(r, u, lost, begin_ns, result < 0 ? NULL : reterr);
         result = result < 0 ? result : booked;
@@ -204,9 +226,15 @@ bool sl__mover_step(sl__mover *m)
         return false;
     }
     sl_error err = {0};
-    if (run_transition(m, u, &err) < 0 && err.code != SL_ECANCELLED) {
+    sl__load_figures moved = {0};
+    bool has_failed = run_transition(m, u, &moved, &err) < 0 && err.code != SL_ECANCELLED;
+    if (has_failed || moved.n_bytes > 0) {
         sl__mutex_unlock(&r->lock);
-        sl__log(&r->log, SL_LOG_WARN, "residency: unit %s: %s", u->name, err.msg);
+        if (has_failed) {
+            sl__log(&r->log, SL_LOG_WARN, "residency: unit %s: %s", u->name, err.msg);
+        } else {
+            log_load(m, u, &moved);
+        }
         sl__mutex_lock(&r->lock);
     }
     return true;

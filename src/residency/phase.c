@@ -269,8 +269,10 @@ void sl_phase_end(sl_phase **phase)
     sl_phase *p = *phase;
     sl_residency *r = p->r;
     sl__enter(r);
-    sl__trace_add(&r->trace,
-            (sl__trace_event){SL__TRACE_PHASE, p->name, 0, 0, p->begin_ns, sl__now_ns()});
+    sl__trace_add(&r->trace, (sl__trace_event){.kind = SL__TRACE_PHASE,
+                                     .name = p->name,
+                                     .begin_ns = p->begin_ns,
+                                     .end_ns = sl__now_ns()});
     order_units_out(p);
     leave_phase(p, r->policy == SL_POLICY_KEEP);
     sl__leave(r);

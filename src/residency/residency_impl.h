@@ -46,6 +46,7 @@ typedef struct sl__unit {
     uint64_t n_evicted;
     size_t n_arrived;
     sl_error last_error;
+    sl__load_figures load; /* of the latest load that succeeded */
 } sl__unit;
 
 typedef struct sl__mover {

@@ -31,7 +31,11 @@ void sl_residency_unit_status(sl_residency *r, size_t i_unit, sl_unit_status *re
             .n_evicted = u->n_evicted,
             .n_slices = sl__choice_of(u)->layout.n_slices,
             .n_arrived = u->n_arrived,
-            .last_error = u->last_error};
+            .last_error = u->last_error,
+            .route = u->load.route,
+            .load_ns = u->load.ns,
+            .load_bytes = u->load.n_bytes,
+            .load_stalls = u->load.n_stalls};
     sl__mutex_unlock(&r->lock);
 }
 

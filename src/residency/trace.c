@@ -59,7 +59,11 @@ void sl__trace_memory(sl__trace *trace, const sl__ledger *ledger, uint64_t now_n
         }
         memcpy(last->kind, a->used, sizeof last->kind);
         trace->used[trace->n_seen % trace->cap] = *last;
-        sl__trace_add(trace, (sl__trace_event){SL__TRACE_MEMORY, a->name, i, 0, now_ns, now_ns});
+        sl__trace_add(trace, (sl__trace_event){.kind = SL__TRACE_MEMORY,
+                                     .name = a->name,
+                                     .i_track = i,
+                                     .begin_ns = now_ns,
+                                     .end_ns = now_ns});
     }
 }
 
@@ -172,6 +176,10 @@ static void write_event(sl__json *j, const sl__trace_event *e, uint64_t origin_n
         sl__json_key(j, "args");
         sl__json_object(j);
         sl__json_put_u64(j, "bytes", e->n_bytes);
+        if (e->route) {
+            sl__json_put_cstr(j, "route", e->route);
+            sl__json_put_u64(j, "stalls", e->n_stalls);
+        }
         sl__json_end(j);
     }
     sl__json_end(j);

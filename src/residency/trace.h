@@ -31,6 +31,8 @@ typedef struct sl__trace_event {
     uint64_t n_bytes;
     uint64_t begin_ns;
     uint64_t end_ns;
+    const char *route; /* of a load; static, NULL = none */
+    uint64_t n_stalls; /* of its transfer */
 } sl__trace_event;
 
 /* Bytes of a place by kind. */
@@ -60,7 +62,8 @@ const sl__trace_event *sl__trace_at(const sl__trace *trace, size_t i);
 
 /*
  * {"traceEvents":[...],"otherData":{...}}: moves and memory on a track for each place, phases, leases and stalls on
- * tracks of their own. otherData has what the events lack to be compared with a plan:
+ * tracks of their own. "args" of moves have "bytes", of loads "route" and "stalls" too. otherData has what the events lack
+ * to be compared with a plan:
  *
  *     {"format":"sluice-trace","version":1,"policy":"swap","dropped_events":0,
  *      "places":[{"name":"vulkan0","tid":3,"budget_bytes":... (null = no limit),

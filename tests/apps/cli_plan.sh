@@ -59,6 +59,11 @@ check overlay 0 '*The trace (policy swap)*planned *actual*sim *%*measured in the
 check_that overlay_is_drawn grep -q 'planned and actual memory' "$scratch/overlay.svg"
 check overlay_json 0 '*"trace":{"policy":"swap","follows_plan":true,"dropped_events":0,"seconds":*' '' plan -m $model \
     --threads 1 --frames 8 --device sim:64M --overlay "$scratch/trace.json" --json
+check_that loads_have_routes grep -Eq '"route":"(plain|pread|memcpy|registered)","stalls":[0-9]' "$scratch/trace.json"
+sed 's/,"route":"[a-z ]*","stalls":[0-9]*//g' "$scratch/trace.json" >"$scratch/old.json"
+check_that no_routes_in_an_old_one sh -c "! grep -q route '$scratch/old.json'"
+check overlay_old 0 '*The trace (policy swap)*measured in the trace*' '' plan -m $model --threads 1 \
+    --frames 8 --device sim:64M --overlay "$scratch/old.json"
 plan overlay_none '[!0]' '' '*none.json*' --vram 64M --overlay "$scratch/none.json"
 plan overlay_other '[!0]' '' '*--overlay *plan.svg: no JSON *needed is a file that*' --vram 64M --overlay "$scratch/plan.svg"
 printf '{"traceEvents":[]}' >"$scratch/empty.json"

@@ -19,6 +19,9 @@ check_that wav_header holds "$wav" 4 RIFF
 check_that wav_length [ "$(wc -c <"$wav")" -gt 44 ]
 say quiet 0 '' -q --seed 7 -o "$scratch/again.wav" 'Hello there.'
 check_that same_seed_same_bytes cmp "$wav" "$scratch/again.wav"
+say route_of_loads 0 '*residency: unit slow: * KiB to sim in * ms, * GB/s by [pmr]*, [0-9]* stall*' -v --seed 7 --device sim:64M \
+    -o "$scratch/moved.wav" 'Hello there.'
+check_that moved_is_the_same cmp "$wav" "$scratch/moved.wav"
 say other_seed 0 '' -q --seed 8 -o "$scratch/other.wav" 'Hello there.'
 check_that other_seed_other_bytes [ "$(cksum <"$wav")" != "$(cksum <"$scratch/other.wav")" ]
 say with_codes 0 '' -q --seed 7 --codes-out "$scratch/codes.npy" --stats "$scratch/stats.json" -o "$wav" 'Hello there.'

@@ -66,8 +66,8 @@ static const step steps[] = {
 };
 #define N_STEPS (sizeof steps / sizeof steps[0])
 
-/* JSON of the first n steps; the caller frees. */
-static char *make_trace(size_t n, size_t cap)
+/* JSON of the first n steps, as it was written before loads had a route if there is none; the caller frees. */
+static char *make_trace_by(const char *route, size_t n, size_t cap)
 {
     sl__ledger ledger;
     sl__trace trace;
@@ -83,8 +83,8 @@ static char *make_trace(size_t n, size_t cap)
         uint64_t end_ns = begin_ns + (uint64_t)(s->seconds * 1e9);
         uint64_t n_bytes = (uint64_t)llabs(s->megabytes) * 1000000;
         if (s->name) {
-            sl__trace_add(
-                    &trace, (sl__trace_event){s->kind, s->name, 0, n_bytes, begin_ns, end_ns});
+            sl__trace_add(&trace, (sl__trace_event){s->kind, s->name, 0, n_bytes, begin_ns, end_ns,
+                                          s->kind == SL__TRACE_LOAD ? route : NULL, 1});
             continue;
         }
         if (s->megabytes > 0) {
@@ -101,6 +101,11 @@ static char *make_trace(size_t n, size_t cap)
     sl__trace_done(&trace);
     sl__ledger_done(&ledger);
     return text;
+}
+
+static char *make_trace(size_t n, size_t cap)
+{
+    return make_trace_by("memcpy", n, cap);
 }
 
 static void open_sample(plan_sample *s)
@@ -169,6 +174,33 @@ static void test_the_latest_run_is_read_in_the_plan_s_terms(void **state)
     assert_false(a.places[1].is_known);
     plan_actual_done(&a);
     sl__free(text);
+    sample_done(&s);
+}
+
+static void test_traces_with_and_without_routes_are_the_same(void **state)
+{
+    (void)state;
+    plan_sample s;
+    char *svgs[2] = {NULL, NULL};
+    open_sample(&s);
+    for (int i = 0; i < 2; i++) {
+        plan_actual a;
+        svg_out out = {0};
+        sl_error err = {0};
+        char *text = make_trace_by(i == 0 ? "memcpy" : NULL, N_STEPS, 100);
+        assert_int_equal(count_of(text, "\"route\":\"memcpy\",\"stalls\":1"), i == 0 ? 3 : 0);
+        assert_ok(read_text(&s.view, text, strlen(text), &a, &err), &err);
+        assert_ok(plan_svg_draw(&s.view, &a, &out, &err), &err);
+        const char *svg = svg_result(&out, NULL);
+        svgs[i] = sl__strndup(svg, strlen(svg));
+        assert_non_null(svgs[i]);
+        svg_done(&out);
+        plan_actual_done(&a);
+        sl__free(text);
+    }
+    assert_string_equal(svgs[0], svgs[1]);
+    sl__free(svgs[0]);
+    sl__free(svgs[1]);
     sample_done(&s);
 }
 
@@ -420,6 +452,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_the_latest_run_is_read_in_the_plan_s_terms),
+            cmocka_unit_test(test_traces_with_and_without_routes_are_the_same),
             cmocka_unit_test(test_it_is_drawn_over_the_plan),
             cmocka_unit_test(test_tables_and_json_have_both_peaks),
             cmocka_unit_test(test_more_than_planned_stands_out),

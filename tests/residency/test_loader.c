@@ -37,6 +37,7 @@ typedef struct bench {
     sl_buffer *buffers[4];
     sl__loader loader;
     sl__load_job job;
+    sl__load_figures figures;
     seen seen;
 } bench;
 
@@ -87,7 +88,7 @@ static void test_all_slices_arrive_in_order_with_the_bytes_of_the_file(void **st
     bench b;
     sl_error err = {0};
     open_bench(&b, "sim:1M,align=32");
-    assert_ok(sl__loader_load(&b.loader, &b.job, &err), &err);
+    assert_ok(sl__loader_load(&b.loader, &b.job, &b.figures, &err), &err);
     assert_int_equal(b.seen.n_arrived, b.layout.n_slices);
     for (size_t i = 0; i < 3; i++) {
         const sl_tensor *t = b.m.tensors[0][i];
@@ -96,6 +97,40 @@ static void test_all_slices_arrive_in_order_with_the_bytes_of_the_file(void **st
         assert_memory_equal(
                 there + p->offset, sl_model_data(b.m.model, t), (size_t)t->info->n_bytes);
     }
+    assert_string_equal(b.figures.route, "pread");
+    assert_int_equal(b.figures.n_bytes, b.layout.n_file_bytes);
+    close_bench(&b);
+}
+
+/* A clock by which the first thing that is measured is slow. */
+static uint64_t tick(void *ud)
+{
+    uint64_t *n = ud;
+    uint64_t now_ns = *n > 0 ? 1000 + *n : 0;
+    ++*n;
+    return now_ns;
+}
+
+/* Slices that are long enough for trials: pread is the first one, and loses. */
+static void test_the_route_of_a_load_is_that_of_most_bytes(void **state)
+{
+    (void)state;
+    bench b;
+    sl_error err = {0};
+    sl__transfer_stats stats;
+    uint64_t n_ticks = 0;
+    open_bench(&b, "sim:1M,align=32");
+    b.loader.opts.route = SL__ROUTE_AUTO;
+    b.loader.opts.slot_bytes = 4;
+    b.loader.opts.now_ns = tick;
+    b.loader.opts.now_ud = &n_ticks;
+    assert_ok(sl__loader_load(&b.loader, &b.job, &b.figures, &err), &err);
+    sl__transfer_get_stats(b.loader.transfer, &stats);
+    assert_true(stats.route_bytes[SL__ROUTE_PREAD] > 0 && stats.route_bytes[SL__ROUTE_PLAIN] > 0);
+    assert_true(stats.route_bytes[SL__ROUTE_MEMCPY] > stats.route_bytes[SL__ROUTE_PREAD]);
+    assert_true(stats.route_bytes[SL__ROUTE_MEMCPY] > stats.route_bytes[SL__ROUTE_PLAIN]);
+    assert_string_equal(b.figures.route, "memcpy");
+    assert_int_equal(b.figures.n_bytes, b.layout.n_file_bytes);
     close_bench(&b);
 }
 
@@ -127,7 +162,7 @@ static long count_allocations(bench *b)
         free_buffers(b);
         b->seen.n_arrived = 0;
         sl__mem_fail_after(n);
-        r = sl__loader_load(&b->loader, &b->job, &err);
+        r = sl__loader_load(&b->loader, &b->job, &b->figures, &err);
         sl__mem_fail_after(-1);
         assert_true(r == 0 || r == SL_ENOMEM);
     }
@@ -148,7 +183,7 @@ static void test_a_second_load_makes_its_buffers_and_nothing_else(void **state)
     b.loader.opts.is_threadless = false;
     b.loader.opts.n_threads = 3;
     uint64_t before = sum_of_threads();
-    assert_ok(sl__loader_load(&b.loader, &b.job, &err), &err);
+    assert_ok(sl__loader_load(&b.loader, &b.job, &b.figures, &err), &err);
     uint64_t threads = sum_of_threads();
     assert_int_not_equal(threads, before);
     sl__sim_get_stats(b.device, &first);
@@ -157,7 +192,7 @@ static void test_a_second_load_makes_its_buffers_and_nothing_else(void **state)
 
     free_buffers(&b);
     b.seen.n_arrived = 0;
-    assert_ok(sl__loader_load(&b.loader, &b.job, &err), &err);
+    assert_ok(sl__loader_load(&b.loader, &b.job, &b.figures, &err), &err);
     assert_int_equal(sum_of_threads(), threads);
     sl__sim_get_stats(b.device, &second);
     sl__transfer_get_stats(b.loader.transfer, &two);
@@ -169,6 +204,8 @@ static void test_a_second_load_makes_its_buffers_and_nothing_else(void **state)
     assert_int_equal(two.n_uploads, 2 * one.n_uploads);
     assert_int_equal(two.n_waits, 2 * one.n_waits);
     assert_int_equal(two.n_fills, 2 * one.n_fills);
+    assert_int_equal(b.figures.n_bytes, b.layout.n_file_bytes);
+    assert_int_equal(b.figures.n_stalls, two.n_stalls - one.n_stalls);
 
     /* Two for each buffer (ours and the device's), and the lists of pieces and slices: none for what is moved. */
     assert_int_equal(count_allocations(&b), 2 * b.layout.n_buffers + 2);
@@ -186,7 +223,7 @@ static void test_a_load_is_cancelled_between_any_two_copies(void **state)
         sl_error err = {0};
         open_bench(&b, "sim:1M,align=32");
         b.seen.cancel_after = n;
-        r = sl__loader_load(&b.loader, &b.job, &err);
+        r = sl__loader_load(&b.loader, &b.job, &b.figures, &err);
         assert_int_equal(err.code, r);
         assert_true(r < 0 || b.seen.n_arrived == b.layout.n_slices);
         close_bench(&b);
@@ -201,8 +238,9 @@ static void test_a_read_that_is_short_names_the_file(void **state)
     bench b;
     sl_error err = {0};
     open_bench(&b, "sim:1M,align=32,short=read:2");
-    assert_true(sl__loader_load(&b.loader, &b.job, &err) < 0);
+    assert_true(sl__loader_load(&b.loader, &b.job, &b.figures, &err) < 0);
     assert_non_null(strstr(err.msg, "toy.gguf"));
+    assert_null(b.figures.route);
     close_bench(&b);
 }
 
@@ -213,7 +251,7 @@ static void test_G3_17_a_file_that_shrank_is_an_error_of_the_load(void **state)
     sl_error err = {0};
     open_bench(&b, "sim:1M,align=32");
     assert_int_equal(truncate(b.m.path, 200), 0);
-    assert_int_equal(sl__loader_load(&b.loader, &b.job, &err), SL_ECHANGED);
+    assert_int_equal(sl__loader_load(&b.loader, &b.job, &b.figures, &err), SL_ECHANGED);
     assert_non_null(strstr(err.msg, "toy.gguf"));
     close_bench(&b);
 }
@@ -233,7 +271,9 @@ static void test_a_mapping_is_wrapped_not_copied(void **state)
     sl__loader loader = {.device = host};
     b.job.layout = &layout;
     b.job.is_in_place = true;
-    assert_ok(sl__loader_load(&loader, &b.job, &err), &err);
+    assert_ok(sl__loader_load(&loader, &b.job, &b.figures, &err), &err);
+    assert_string_equal(b.figures.route, "in place");
+    assert_int_equal(b.figures.n_bytes, 0);
     for (size_t i = 0; i < 3; i++) {
         const sl_tensor *t = b.m.tensors[0][i];
         const sl__placed_tensor *p = sl__unit_find(&layout, t);
@@ -253,6 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_all_slices_arrive_in_order_with_the_bytes_of_the_file),
+            cmocka_unit_test(test_the_route_of_a_load_is_that_of_most_bytes),
             cmocka_unit_test(test_a_second_load_makes_its_buffers_and_nothing_else),
             cmocka_unit_test(test_a_load_is_cancelled_between_any_two_copies),
             cmocka_unit_test(test_a_read_that_is_short_names_the_file),

@@ -229,6 +229,8 @@ static void test_G3_23_the_second_place_is_a_fact_not_a_wish(void **state)
         assert_int_equal(status.wanted_place, RIG_GPU);
         assert_int_equal(status.actual_place, RIG_CPU);
         assert_int_equal(status.n_bytes, 0);
+        assert_string_equal(status.route, "in place");
+        assert_int_equal(status.load_bytes, 0);
         assert_int_equal(rig_used(&g), 0);
         rig_release(&g, 1);
     }
@@ -279,10 +281,14 @@ static void test_G3_04_a_unit_without_bytes_is_usable(void **state)
     (void)state;
     rig_model empty = rig_toy;
     rig g;
+    sl_unit_status status;
     empty.n_tensors[0] = 0;                      /* no tensor */
     empty.tensors[1][0] = rig_toy.tensors[2][1]; /* one of no bytes */
     rig_open(&g, &empty, &(rig_opts){.budget_bytes = 1});
     expect_acquired(&g, 0);
+    sl_residency_unit_status(g.r, 0, &status);
+    assert_int_equal(status.epoch, 1);
+    assert_null(status.route);
     expect_acquired(&g, 1);
     assert_int_equal(rig_state(&g, 0), SL_UNIT_RESIDENT);
     assert_int_equal(rig_state(&g, 1), SL_UNIT_RESIDENT);

@@ -9,7 +9,7 @@
 
 static sl__trace_event load_at(const char *name, uint64_t begin_ns, uint64_t end_ns)
 {
-    return (sl__trace_event){SL__TRACE_LOAD, name, 1, 4096, begin_ns, end_ns};
+    return (sl__trace_event){SL__TRACE_LOAD, name, 1, 4096, begin_ns, end_ns, "memcpy", 2};
 }
 
 static void test_the_latest_events_are_kept_in_order(void **state)
@@ -75,6 +75,30 @@ static void test_times_are_microseconds_from_the_first_event(void **state)
     sl__trace_done(&trace);
 }
 
+static void test_moves_have_bytes_and_loads_their_route(void **state)
+{
+    (void)state;
+    sl__trace trace;
+    sl_error err = {0};
+    assert_ok(sl__trace_init(&trace, 8, 2, &err), &err);
+    for (int has_route = 1; has_route >= 0; has_route--) {
+        sl__trace_event event = load_at("slow", 1, 2);
+        event.route = has_route ? event.route : NULL;
+        sl__trace_add(&trace, event);
+        json_t *root = parse(&trace);
+        const json_t *args = json_object_get(last_of(root), "args");
+        const char *route = json_string_value(json_object_get(args, "route"));
+        assert_int_equal(json_object_size(args), has_route ? 3 : 1);
+        assert_int_equal(json_integer_value(json_object_get(args, "bytes")), 4096);
+        if (has_route) {
+            assert_string_equal(route, "memcpy");
+            assert_int_equal(json_integer_value(json_object_get(args, "stalls")), 2);
+        }
+        json_decref(root);
+    }
+    sl__trace_done(&trace);
+}
+
 static void test_an_empty_trace_names_its_tracks(void **state)
 {
     (void)state;
@@ -97,7 +121,7 @@ static void test_every_kind_has_a_name_and_a_track(void **state)
     assert_ok(sl__trace_init(&trace, 8, 2, &err), &err);
     for (int k = 0; k < SL__TRACE_KIND_COUNT; k++) {
         assert_string_not_equal(sl__trace_kind_name((sl__trace_kind)k), "unknown");
-        sl__trace_add(&trace, (sl__trace_event){(sl__trace_kind)k, "x", 1, 0, 1, 2});
+        sl__trace_add(&trace, (sl__trace_event){(sl__trace_kind)k, "x", 1, 0, 1, 2, NULL, 0});
         json_t *root = parse(&trace);
         bool is_move = k == SL__TRACE_LOAD || k == SL__TRACE_EVICT || k == SL__TRACE_FAIL ||
                        k == SL__TRACE_MEMORY;
@@ -196,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_the_latest_events_are_kept_in_order),
             cmocka_unit_test(test_times_are_microseconds_from_the_first_event),
+            cmocka_unit_test(test_moves_have_bytes_and_loads_their_route),
             cmocka_unit_test(test_an_empty_trace_names_its_tracks),
             cmocka_unit_test(test_every_kind_has_a_name_and_a_track),
             cmocka_unit_test(test_memory_is_recorded_when_it_changes_and_not_otherwise),

@@ -197,7 +197,10 @@ static void fake_status(void *ud, speaker_status *ret_status)
                     .wanted = "GPU",
                     .actual = atomic_load(&f->level) < 2 ? "GPU" : "",
                     .n_bytes = 1000,
-                    .n_loads = 1}},
+                    .n_loads = 1,
+                    .route = "memcpy",
+                    .load_bytes_per_s = 46.3e9,
+                    .load_stalls = 2}},
             .n_places = 1,
             .places =
                     {{.name = "GPU", .budget_bytes = 5000, .used_bytes = 1000, .peak_bytes = 2000}},

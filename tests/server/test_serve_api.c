@@ -1021,6 +1021,10 @@ static void test_metrics_count(void **state)
     assert_non_null(strstr(r.body, "sluice_place_bytes{place=\"GPU\",kind=\"budget\"} 5000"));
     assert_non_null(
             strstr(r.body, "sluice_unit_resident{unit=\"slow\",wanted=\"GPU\",actual=\"GPU\"} 1"));
+    assert_non_null(strstr(r.body, "\nsluice_unit_load_bytes_per_second{unit=\"slow\",route="
+                                   "\"memcpy\"} 46300000000\n"));
+    assert_non_null(
+            strstr(r.body, "\nsluice_unit_load_stalls{unit=\"slow\",route=\"memcpy\"} 2\n"));
     http_response_done(&r);
 }
 

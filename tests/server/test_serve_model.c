@@ -2,6 +2,7 @@
  * The server with models that really compute: the tiny one for what must be equal to the bit, the demo voice for long
  * texts. What is compared is the sound; how fast it comes is never judged.
  */
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,25 @@ static int start_tiny(void **state)
     test_data(tiny_model, sizeof tiny_model, "tiny/tiny-f16.gguf");
     test_data(tiny_tokenizer, sizeof tiny_tokenizer, "tiny/tokenizer.json");
     server_rig_use_model(rig, tiny_model, tiny_tokenizer);
+    server_rig_start(rig);
+    *state = rig;
+    return 0;
+}
+
+/* On a simulated device, so that weights move. */
+static int start_moving(void **state)
+{
+    sl_error err = {0};
+    server_rig *rig = calloc(1, sizeof *rig);
+    server_rig_init(rig);
+    test_data(tiny_model, sizeof tiny_model, "tiny/tiny-f16.gguf");
+    test_data(tiny_tokenizer, sizeof tiny_tokenizer, "tiny/tokenizer.json");
+    const s2_engine_opts opts = {.model_path = tiny_model,
+            .tokenizer_path = tiny_tokenizer,
+            .n_threads = 1,
+            .place = {.device = "sim:64M"}};
+    assert_ok(engine_state_create(&opts, &rig->engine, &err), &err);
+    rig->opts.engine = engine_state_speaker(rig->engine);
     server_rig_start(rig);
     *state = rig;
     return 0;
@@ -381,6 +401,84 @@ static void test_G4_06_long_text_keeps_its_level_and_its_length(void **state)
     free(all);
 }
 
+/* /residency parsed; json_decref() it. */
+static json_t *residency_of(const server_rig *rig)
+{
+    http_response r;
+    http_ask(rig->port, "GET", "/residency", "", NULL, 0, &r);
+    assert_int_equal(r.status, 200);
+    json_t *root = json_loadb(r.body, r.n_body, 0, NULL);
+    http_response_done(&r);
+    assert_true(json_is_object(root));
+    return root;
+}
+
+static const json_t *load_of(const json_t *root, const char *unit)
+{
+    const json_t *units = json_object_get(root, "units");
+    for (size_t i = 0; i < json_array_size(units); i++) {
+        const json_t *u = json_array_get(units, i);
+        if (strcmp(json_string_value(json_object_get(u, "name")), unit) == 0) {
+            return json_object_get(u, "load");
+        }
+    }
+    fail_msg("no unit %s", unit);
+    return NULL;
+}
+
+static bool is_moving_route(const char *route)
+{
+    static const char *const names[] = {"plain", "pread", "memcpy", "registered"};
+    bool is = false;
+    for (size_t i = 0; route && i < sizeof names / sizeof names[0]; i++) {
+        is = is || strcmp(route, names[i]) == 0;
+    }
+    return is;
+}
+
+static void expect_load_metrics(const server_rig *rig, const char *unit, const char *route)
+{
+    http_response r;
+    char line[200];
+    http_ask(rig->port, "GET", "/metrics", "", NULL, 0, &r);
+    snprintf(line, sizeof line, "\nsluice_unit_load_bytes_per_second{unit=\"%s\",route=\"%s\"} ",
+            unit, route);
+    assert_non_null(strstr(r.body, line));
+    snprintf(
+            line, sizeof line, "\nsluice_unit_load_stalls{unit=\"%s\",route=\"%s\"} ", unit, route);
+    assert_non_null(strstr(r.body, line));
+    assert_null(strstr(r.body, "sluice_unit_load_stalls{unit=\"embed\""));
+    http_response_done(&r);
+}
+
+static void test_loads_say_their_route_speed_and_stalls(void **state)
+{
+    const server_rig *rig = *state;
+    size_t n = 0;
+    json_t *root = residency_of(rig);
+    assert_true(json_is_null(load_of(root, "slow")));
+    json_decref(root);
+    free(speak(rig,
+            "{\"input\":\"Hello.\",\"response_format\":\"wav\",\"seed\":1,\"max_frames\":4}", &n));
+    root = residency_of(rig);
+    const json_t *load = load_of(root, "slow");
+    const char *route = json_string_value(json_object_get(load, "route"));
+    json_int_t n_bytes = json_integer_value(json_object_get(load, "bytes"));
+    double seconds = json_number_value(json_object_get(load, "seconds"));
+    double speed = json_number_value(json_object_get(load, "bytes_per_second"));
+    assert_true(is_moving_route(route));
+    assert_true(n_bytes > 0 && seconds > 0);
+    assert_true(fabs(speed * seconds / (double)n_bytes - 1) < 1e-6);
+    assert_true(json_is_integer(json_object_get(load, "stalls")));
+    expect_load_metrics(rig, "slow", route);
+    /* What is used in the file is there without having moved. */
+    load = load_of(root, "embed");
+    assert_string_equal(json_string_value(json_object_get(load, "route")), "in place");
+    assert_int_equal(json_integer_value(json_object_get(load, "bytes")), 0);
+    assert_true(json_is_null(json_object_get(load, "bytes_per_second")));
+    json_decref(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -397,6 +495,8 @@ int main(void)
                     test_G5_03_a_cancelled_request_leaves_no_trace, start_tiny, server_rig_finish),
             cmocka_unit_test_setup_teardown(
                     test_bad_texts_are_errors_before_any_sound, start_tiny, server_rig_finish),
+            cmocka_unit_test_setup_teardown(
+                    test_loads_say_their_route_speed_and_stalls, start_moving, server_rig_finish),
             cmocka_unit_test_setup_teardown(
                     test_G4_01_a_sentence_is_never_one_frame, start_demo, server_rig_finish),
             cmocka_unit_test_setup_teardown(test_G4_06_long_text_keeps_its_level_and_its_length,

@@ -190,6 +190,8 @@ async function showsWeightsAndMemory() {
         await say(page, LONG, 3);
         await page.waitForSelector('#units-body .chip[data-state="resident"]');
         await page.waitForSelector('#units-head .now');
+        await page.waitForFunction(() => /GB\/s by (plain|pread|memcpy|registered)/
+            .test(document.querySelector('#units-body').textContent));
         await hasText(page, '#figure-activity', 'Speaking');
         assert.ok(await page.locator('#places .bar .weights').last().evaluate((part) => part.offsetWidth > 20));
         assert.match(await textOf(page, '#places'), /of 64\.0\sMiB \(--vram\)/);

@@ -1,6 +1,7 @@
 // The modules of the page that need no browser: node --test tests/web/units.mjs
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { rate } from '../../apps/web/page.js';
 import { Player } from '../../apps/web/player.js';
 import { createParser } from '../../apps/web/sse.js';
 import { createSampler, wavOf } from '../../apps/web/wav.js';
@@ -215,4 +216,8 @@ test('a WAV file has a head of 44 bytes and the samples as they are', async () =
     assert.deepEqual([file.readUInt16LE(20), file.readUInt16LE(22), file.readUInt32LE(24), file.readUInt32LE(28),
         file.readUInt16LE(32), file.readUInt16LE(34), file.readUInt32LE(40)], [1, 1, RATE, 2 * RATE, 2, 16, 6]);
     assert.deepEqual([file.readInt16LE(44), file.readInt16LE(46), file.readInt16LE(48)], [1, -2, 300]);
+});
+
+test('speeds have three digits', () => {
+    assert.deepEqual([46.34e9, 5.208e9, 0.02471e9].map(rate), ['46.3\u00a0GB/s', '5.21\u00a0GB/s', '0.0247\u00a0GB/s']);
 });
