@@ -7,14 +7,15 @@
  * that time. Each has weights of its own, more of them than a cache holds. A product's time has in it what makes of its
  * column what it multiplies with.
  */
+#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
 #include "ggml.h"
 
+#include "base/status.h"
 #include "bench_support.h"
 #include "engine/nn/compute.h"
 #include "os/os_clock.h"
@@ -23,17 +24,17 @@
 
 #define N_EMBD    2560
 #define N_FF      9728
-#define N_HEAD    32
-#define N_HEAD_KV 8
-#define HEAD_DIM  128
+#define N_HEAD    INT64_C(32)
+#define N_HEAD_KV INT64_C(8)
+#define HEAD_DIM  INT64_C(128)
 #define N_QKV     ((N_HEAD + 2 * N_HEAD_KV) * HEAD_DIM)
 #define N_CODES   4096
-#define N_KV      256
+#define N_KV      INT64_C(256)
 
 #define N_SMALL   64 /* operations of a graph that read no weights */
 #define N_RUNS    5
 #define N_COMPUTE 10 /* graphs of a run */
-#define MAX_OPS   4096
+#define MAX_OPS   ((size_t)4096)
 
 typedef struct rig {
     ggml_backend_t backend;
@@ -70,20 +71,16 @@ static void add(rig *r, struct ggml_tensor *t)
 /* Computes what was added, n_ops operations, and says what one takes. */
 static void end(rig *r, const char *what, size_t n_ops, size_t op_bytes)
 {
+    sl_error err = {0};
     ggml_backend_buffer_t buffer = ggml_backend_alloc_ctx_tensors(r->ctx, r->backend);
-    if (!buffer) {
-        fprintf(stderr, "bench_ops: no memory for %s\n", what);
-        exit(1);
-    }
+    bench_ok(buffer ? SL_OK : sl__fail(&err, SL_ENOMEM, "no memory for %s", what), &err);
     ggml_backend_buffer_clear(buffer, 0);
     uint64_t best = UINT64_MAX;
     for (int run = 0; run <= N_RUNS; run++) {
         uint64_t begin_ns = sl__now_ns();
         for (int i = 0; i < N_COMPUTE; i++) {
-            if (ggml_backend_graph_compute(r->backend, r->graph) != GGML_STATUS_SUCCESS) {
-                fprintf(stderr, "bench_ops: %s cannot be computed\n", what);
-                exit(1);
-            }
+            bool is_done = ggml_backend_graph_compute(r->backend, r->graph) == GGML_STATUS_SUCCESS;
+            bench_ok(is_done ? SL_OK : sl__fail(&err, SL_EDEVICE, "cannot compute %s", what), &err);
         }
         uint64_t ns = sl__now_ns() - begin_ns;
         best = run > 0 && ns < best ? ns : best;
@@ -129,8 +126,8 @@ static void gated(rig *r, const char *what, enum ggml_type type)
 
 static void attention(rig *r)
 {
-    size_t head_bytes = HEAD_DIM * sizeof(ggml_fp16_t);
-    int64_t n_row = (int64_t)N_HEAD_KV * HEAD_DIM;
+    size_t head_bytes = (size_t)HEAD_DIM * sizeof(ggml_fp16_t);
+    int64_t n_row = N_HEAD_KV * HEAD_DIM;
     begin(r);
     struct ggml_tensor *q =
             ggml_new_tensor_3d(r->ctx, GGML_TYPE_F32, HEAD_DIM, r->n_columns, N_HEAD);
@@ -147,7 +144,7 @@ static void attention(rig *r)
         ggml_flash_attn_ext_set_prec(out, GGML_PREC_F32);
         add(r, out);
     }
-    end(r, "attention over 256 positions", N_SMALL, 2 * head_bytes * N_HEAD_KV * N_KV);
+    end(r, "attention over 256 positions", N_SMALL, 2 * head_bytes * (size_t)(N_KV * N_HEAD_KV));
 }
 
 static void norm(rig *r, const char *what, int64_t n_row, int64_t n_rows)
@@ -168,15 +165,15 @@ static void rotation(rig *r)
             ggml_new_tensor_3d(r->ctx, GGML_TYPE_F32, HEAD_DIM, N_HEAD, r->n_columns);
     struct ggml_tensor *pos = ggml_new_tensor_1d(r->ctx, GGML_TYPE_I32, r->n_columns);
     for (size_t i = 0; i < N_SMALL; i++) {
-        add(r, ggml_rope_ext(r->ctx, x, pos, NULL, HEAD_DIM, GGML_ROPE_TYPE_NORMAL, 0, 1e6F, 1.0F,
-                       0.0F, 1.0F, 0.0F, 0.0F));
+        add(r, ggml_rope_ext(r->ctx, x, pos, NULL, (int)HEAD_DIM, GGML_ROPE_TYPE_NORMAL, 0, 1e6F,
+                       1.0F, 0.0F, 1.0F, 0.0F, 0.0F));
     }
     end(r, "rotation of 32 heads", N_SMALL, 0);
 }
 
 static void cache_row(rig *r)
 {
-    int64_t n_row = (int64_t)N_HEAD_KV * HEAD_DIM;
+    int64_t n_row = N_HEAD_KV * HEAD_DIM;
     begin(r);
     struct ggml_tensor *x = floats(r, n_row, r->n_columns);
     struct ggml_tensor *rows = ggml_new_tensor_1d(r->ctx, GGML_TYPE_I64, r->n_columns);
@@ -189,7 +186,7 @@ static void cache_row(rig *r)
 static void run(rig *r)
 {
     product(r, "q8_0 2560 to 6144", GGML_TYPE_Q8_0, N_EMBD, N_QKV);
-    product(r, "q8_0 4096 to 2560", GGML_TYPE_Q8_0, (int64_t)N_HEAD * HEAD_DIM, N_EMBD);
+    product(r, "q8_0 4096 to 2560", GGML_TYPE_Q8_0, N_HEAD * HEAD_DIM, N_EMBD);
     gated(r, "q8_0 2560 to 2 x 9728 with swiglu", GGML_TYPE_Q8_0);
     product(r, "q8_0 9728 to 2560", GGML_TYPE_Q8_0, N_FF, N_EMBD);
     product(r, "q8_0 2560 to 4096", GGML_TYPE_Q8_0, N_EMBD, N_CODES);

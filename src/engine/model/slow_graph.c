@@ -329,10 +329,10 @@ static int run_segment(
     s2_graph_read reads[2];
     size_t n_reads = 0;
     if (seg->hidden && ret_hidden) {
-        reads[n_reads++] = (s2_graph_read){seg->hidden, 0, ggml_nbytes(seg->hidden), ret_hidden};
+        reads[n_reads++] = s2_graph_read_all(seg->hidden, ret_hidden);
     }
     if (seg->logits && ret_logits) {
-        reads[n_reads++] = (s2_graph_read){seg->logits, 0, ggml_nbytes(seg->logits), ret_logits};
+        reads[n_reads++] = s2_graph_read_all(seg->logits, ret_logits);
     }
     const s2_inputs *inputs = is_new_here ? &sg->inputs[seg->i_compute] : NULL;
     return s2_graph_run(&seg->g, inputs, reads, n_reads, reterr);

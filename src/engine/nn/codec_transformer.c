@@ -262,7 +262,8 @@ static void fill_standard(
         k_pos[i] = (int32_t)(n_ring - 1 - age);
     }
     for (uint32_t t = 0; t < n_time; t++) {
-        index[t] = (tf->slot + t) % n_ring;
+        index[t] = tf->slot + t;
+        index[t] -= index[t] < n_ring ? 0 : n_ring;
         q_pos[t] = (int32_t)(n_ring - n_time + t);
     }
     set_mask(tf, n_time, k_pos, s2_inputs_host(inputs, in->mask));

@@ -148,6 +148,11 @@ int s2_graph_alloc(s2_graph *g, sl_error *reterr)
     return s2_graph_alloc_in(g, &g->own, reterr);
 }
 
+s2_graph_read s2_graph_read_all(const struct ggml_tensor *from, void *to)
+{
+    return (s2_graph_read){from, 0, ggml_nbytes(from), to};
+}
+
 int s2_graph_run(s2_graph *g, const s2_inputs *inputs_or_null, const s2_graph_read *reads,
         size_t n_reads, sl_error *reterr)
 {

@@ -73,6 +73,9 @@ typedef struct s2_graph_read {
     void *to;
 } s2_graph_read;
 
+/* All of a result. */
+s2_graph_read s2_graph_read_all(const struct ggml_tensor *from, void *to);
+
 /*
  * Sends inputs, computes once, reads n_reads results, and waits once, for all of it. Inputs that an earlier run has sent
  * are NULL. Errors: SL_ECANCELLED (s2_compute_set_stop), SL_EDEVICE, SL_ENOMEM.
