@@ -43,8 +43,9 @@ static void open_model(bench *b, const char *path, int n_threads)
     bench_ok(s2_head_rows_init(&b->head, b->model, &b->hp, &err), &err);
     bench_ok(s2_weights_open(b->model, &b->head.tensor, &b->weights, &err), &err);
     bench_ok(s2_weights_use_mapping(b->weights, &err), &err);
-    bench_ok(s2_slow_ar_create(&b->hp, b->hp.semantic_begin - 33, b->weights,
-                     &(s2_slow_places){&b->compute, &b->compute, UINT32_MAX}, &b->slow, &err),
+    const s2_slow_places places = s2_slow_places_on(&b->compute);
+    bench_ok(s2_slow_ar_create(
+                     &b->hp, b->hp.semantic_begin - 33, b->weights, &places, &b->slow, &err),
             &err);
     bench_ok(s2_fast_ar_create(&b->hp, b->weights, &b->compute, &b->fast, &err), &err);
     b->logits = bench_alloc((b->hp.codebook_size + 1) * sizeof(float));

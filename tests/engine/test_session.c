@@ -6,19 +6,15 @@
 
 #include "base/mem.h"
 #include "engine/model/slow_ar.h"
-#include "engine/nn/weights.h"
 #include "golden.h"
+#include "model/model_fixture.h"
 #include "test_support.h"
 
 #define IM_END  514
 #define N_BOOKS 10
 
 typedef struct fixture {
-    sl_model *model;
-    s2_hparams hp;
-    s2_compute compute;
-    s2_rows head;
-    s2_weights *weights;
+    model_fixture m;
     s2_slow_ar *slow;
     s2_fast_ar *fast;
     s2_sampler *sampler;
@@ -52,24 +48,16 @@ static void load_prompt(fixture *f)
 
 static int set_up(void **state)
 {
-    char path[512];
     sl_error err;
     const s2_sample_params greedy = {0, 1, 1};
     fixture *f = calloc(1, sizeof *f);
-    test_data(path, sizeof path, "golden/tiny-s2-f32.gguf");
-    assert_ok(sl_model_open(path, &f->model, &err), &err);
-    assert_ok(s2_hparams_read(f->model, &f->hp, &err), &err);
-    assert_ok(s2_compute_init(&f->compute, 1, &err), &err);
-    assert_ok(s2_head_rows_init(&f->head, f->model, &f->hp, &err), &err);
-    assert_ok(s2_weights_open(f->model, &f->head.tensor, &f->weights, &err), &err);
-    assert_ok(s2_weights_use_mapping(f->weights, &err), &err);
-    assert_ok(s2_slow_ar_create(&f->hp, IM_END, f->weights,
-                      &(s2_slow_places){&f->compute, &f->compute, UINT32_MAX}, &f->slow, &err),
-            &err);
-    assert_ok(s2_fast_ar_create(&f->hp, f->weights, &f->compute, &f->fast, &err), &err);
-    assert_ok(s2_sampler_create(&greedy, 1, f->hp.codebook_size + 1, &f->sampler, &err), &err);
-    assert_ok(s2_session_init(&f->session, &f->hp, f->slow, f->fast, &err), &err);
-    assert_int_equal(f->hp.n_codebooks, N_BOOKS);
+    model_fixture_open(&f->m, "golden/tiny-s2-f32.gguf", 1);
+    const s2_slow_places places = s2_slow_places_on(&f->m.compute);
+    assert_ok(s2_slow_ar_create(&f->m.hp, IM_END, f->m.weights, &places, &f->slow, &err), &err);
+    assert_ok(s2_fast_ar_create(&f->m.hp, f->m.weights, &f->m.compute, &f->fast, &err), &err);
+    assert_ok(s2_sampler_create(&greedy, 1, f->m.hp.codebook_size + 1, &f->sampler, &err), &err);
+    assert_ok(s2_session_init(&f->session, &f->m.hp, f->slow, f->fast, &err), &err);
+    assert_int_equal(f->m.hp.n_codebooks, N_BOOKS);
     load_prompt(f);
     *state = f;
     return 0;
@@ -82,9 +70,7 @@ static int tear_down(void **state)
     s2_sampler_free(&f->sampler);
     s2_fast_ar_free(&f->fast);
     s2_slow_ar_free(&f->slow);
-    s2_weights_close(&f->weights);
-    s2_compute_done(&f->compute);
-    sl_model_close(&f->model);
+    model_fixture_close(&f->m);
     free(f->prompt);
     free(f->want);
     free(f);
@@ -171,21 +157,21 @@ static void test_shared_columns_are_not_evaluated_again(void **state)
 static void test_the_context_limits_frames(void **state)
 {
     fixture *f = *state;
-    uint32_t n_ctx = f->hp.n_ctx;
-    f->hp.n_ctx = f->n_columns + 2;
+    uint32_t n_ctx = f->m.hp.n_ctx;
+    f->m.hp.n_ctx = f->n_columns + 2;
     begin(f, 0, 0, 100);
     assert_int_equal(run_to_end(f), 2);
     assert_int_equal(f->session.end, S2_END_LIMIT);
     sl_error err = {0};
     for (uint32_t n = f->n_columns; n >= f->n_columns - 1; n--) {
-        f->hp.n_ctx = n;
+        f->m.hp.n_ctx = n;
         assert_int_equal(
                 s2_session_begin(&f->session, f->sampler,
                         &(s2_session_start){f->prompt, f->n_columns, 0, 0, 100}, &f->stats, &err),
                 SL_ELIMIT);
         assert_non_null(strstr(err.msg, "context"));
     }
-    f->hp.n_ctx = n_ctx;
+    f->m.hp.n_ctx = n_ctx;
 }
 
 static void test_bad_columns_leave_the_session_usable(void **state)
@@ -220,13 +206,13 @@ static void test_a_stop_is_an_error_that_leaves_no_trace(void **state)
     sl_error err = {0};
     begin(f, 0, 0, 100);
     assert_int_equal(s2_session_next(&f->session, codes, &err), 1);
-    s2_compute_set_stop(&f->compute, always, NULL);
+    s2_compute_set_stop(&f->m.compute, always, NULL);
     assert_int_equal(s2_session_next(&f->session, codes, &err), SL_ECANCELLED);
     assert_int_equal(
             s2_session_begin(&f->session, f->sampler,
                     &(s2_session_start){f->prompt, f->n_columns, 0, 0, 100}, &f->stats, &err),
             SL_ECANCELLED);
-    s2_compute_set_stop(&f->compute, NULL, NULL);
+    s2_compute_set_stop(&f->m.compute, NULL, NULL);
     begin(f, 0, 0, 100);
     assert_int_equal(run_to_end(f), f->n_want - 1);
 }
@@ -238,7 +224,7 @@ static void test_no_memory_for_scratch(void **state)
         s2_session s;
         sl_error err = {0};
         sl__mem_fail_after(n);
-        int r = s2_session_init(&s, &f->hp, f->slow, f->fast, &err);
+        int r = s2_session_init(&s, &f->m.hp, f->slow, f->fast, &err);
         sl__mem_fail_after(-1);
         assert_int_equal(r, SL_ENOMEM);
         s2_session_done(&s);

@@ -317,7 +317,7 @@ int s2_codec_decoder_prepare(s2_codec_decoder *decoder, sl_error *reterr)
 static int run_piece(s2_codec_decoder *d, piece *p, const int32_t *codes, uint32_t n_frames,
         float *ret_samples, sl_error *reterr)
 {
-    const s2_graph_read read = s2_graph_read_all(p->samples, ret_samples);
+    const s2_graph_read read = s2_graph_read_to(p->samples, ret_samples);
     float *latents = s2_inputs_host(&p->inputs, p->latents);
     s2_quantizer_decode(d->quantizer, codes, n_frames, latents);
     s2_codec_tf_inputs_fill(&d->post, &p->tf_inputs, &p->inputs);

@@ -372,7 +372,7 @@ int s2_codec_encoder_prepare(s2_codec_encoder *encoder, sl_error *reterr)
 /* Runs over n_frames frames of filled samples. Leaves their latents in e->latents. */
 static int run_piece(s2_codec_encoder *e, piece *p, uint32_t n_frames, sl_error *reterr)
 {
-    const s2_graph_read read = s2_graph_read_all(p->latents, e->latents);
+    const s2_graph_read read = s2_graph_read_to(p->latents, e->latents);
     if (has_tf(e)) {
         s2_codec_tf_inputs_fill(&e->tf, &p->tf_inputs, &p->inputs);
     }

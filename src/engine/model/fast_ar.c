@@ -236,7 +236,7 @@ static int run(s2_fast_ar *ar, fast_graph *fg, uint32_t n_past, int32_t code, fl
         return sl__fail(reterr, SL_EINVAL, "fast AR: code %d, need 0 to %u", code,
                 ar->hp.codebook_size - 1);
     }
-    const s2_graph_read read = s2_graph_read_all(fg->logits, ret_logits);
+    const s2_graph_read read = s2_graph_read_to(fg->logits, ret_logits);
     memcpy(s2_inputs_host(&fg->inputs, fg->code), &code, sizeof code);
     s2_ar_inputs_fill(&fg->in, &fg->inputs, n_past);
     int r = s2_graph_run(&fg->g, &fg->inputs, &read, 1, reterr);

@@ -119,25 +119,15 @@ static int make_bridges(s2_slow_graph *sg, sl_error *reterr)
     return r;
 }
 
-/* Whether parts of the model are on the compute of that index. */
-static bool is_used(const s2_slow_graph *sg, size_t i_compute)
-{
-    for (size_t k = 0; k < sg->n_segments; k++) {
-        if (sg->segments[k].i_compute == i_compute) {
-            return true;
-        }
-    }
-    return false;
-}
-
+/* One for each compute that a segment is on. */
 static int make_inputs(s2_slow_graph *sg, sl_error *reterr)
 {
     const s2_ar_hparams *hp = &sg->model->hp.slow;
-    size_t i_first = sg->segments[0].i_compute;
     int r = SL_OK;
-    for (size_t i = 0; i < S2_SLOW_MAX_COMPUTES && r == 0; i++) {
+    for (size_t k = 0; k < sg->n_segments && r == 0; k++) {
+        size_t i = sg->segments[k].i_compute;
         s2_compute *compute = compute_at(sg->model, i);
-        if (!is_used(sg, i)) {
+        if (sg->where[i].pos) {
             continue;
         }
         r = s2_inputs_init(&sg->inputs[i], MAX_INPUTS, reterr);
@@ -145,7 +135,7 @@ static int make_inputs(s2_slow_graph *sg, sl_error *reterr)
             return r;
         }
         sg->where[i] = s2_ar_inputs_add(&sg->inputs[i], compute, hp, sg->n, sg->n_kv);
-        if (i == i_first) {
+        if (k == 0) {
             sg->columns = s2_inputs_add(&sg->inputs[i], GGML_TYPE_F32, hp->n_embd, sg->n);
         }
         r = s2_inputs_alloc(&sg->inputs[i], compute, reterr);
@@ -306,7 +296,7 @@ static int fill_inputs(
     s2_columns_embed(&m->hp, tables, columns, sg->n, sg->rows,
             s2_inputs_host(&sg->inputs[i_first], sg->columns));
     for (size_t i = 0; i < S2_SLOW_MAX_COMPUTES; i++) {
-        if (is_used(sg, i)) {
+        if (sg->where[i].pos) {
             s2_ar_inputs_fill(&sg->where[i], &sg->inputs[i], n_past);
         }
     }
@@ -329,10 +319,10 @@ static int run_segment(
     s2_graph_read reads[2];
     size_t n_reads = 0;
     if (seg->hidden && ret_hidden) {
-        reads[n_reads++] = s2_graph_read_all(seg->hidden, ret_hidden);
+        reads[n_reads++] = s2_graph_read_to(seg->hidden, ret_hidden);
     }
     if (seg->logits && ret_logits) {
-        reads[n_reads++] = s2_graph_read_all(seg->logits, ret_logits);
+        reads[n_reads++] = s2_graph_read_to(seg->logits, ret_logits);
     }
     const s2_inputs *inputs = is_new_here ? &sg->inputs[seg->i_compute] : NULL;
     return s2_graph_run(&seg->g, inputs, reads, n_reads, reterr);

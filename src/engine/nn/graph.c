@@ -17,8 +17,8 @@ static int compute(const s2_compute *c, struct ggml_cgraph *cgraph, const s2_gra
 {
     enum ggml_status status = ggml_backend_graph_compute_async(c->backend, cgraph);
     for (size_t i = 0; i < n_reads && status == GGML_STATUS_SUCCESS; i++) {
-        ggml_backend_tensor_get_async(
-                c->backend, reads[i].from, reads[i].to, reads[i].offset, reads[i].n_bytes);
+        const struct ggml_tensor *from = reads[i].from;
+        ggml_backend_tensor_get_async(c->backend, from, reads[i].to, 0, ggml_nbytes(from));
     }
     ggml_backend_synchronize(c->backend);
     if (status == GGML_STATUS_SUCCESS) {
@@ -148,9 +148,9 @@ int s2_graph_alloc(s2_graph *g, sl_error *reterr)
     return s2_graph_alloc_in(g, &g->own, reterr);
 }
 
-s2_graph_read s2_graph_read_all(const struct ggml_tensor *from, void *to)
+s2_graph_read s2_graph_read_to(const struct ggml_tensor *from, void *to)
 {
-    return (s2_graph_read){from, 0, ggml_nbytes(from), to};
+    return (s2_graph_read){from, to};
 }
 
 int s2_graph_run(s2_graph *g, const s2_inputs *inputs_or_null, const s2_graph_read *reads,

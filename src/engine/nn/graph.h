@@ -65,16 +65,13 @@ int s2_graph_alloc(s2_graph *g, sl_error *reterr) SL_MUST_CHECK;
  */
 int s2_graph_alloc_in(s2_graph *g, s2_arena *arena, sl_error *reterr) SL_MUST_CHECK;
 
-/* What a run gives back: n_bytes of a result from `offset` on, to host memory. */
+/* What a run gives back: all of a result, to host memory. */
 typedef struct s2_graph_read {
     const struct ggml_tensor *from;
-    size_t offset;
-    size_t n_bytes;
     void *to;
 } s2_graph_read;
 
-/* All of a result. */
-s2_graph_read s2_graph_read_all(const struct ggml_tensor *from, void *to);
+s2_graph_read s2_graph_read_to(const struct ggml_tensor *from, void *to);
 
 /*
  * Sends inputs, computes once, reads n_reads results, and waits once, for all of it. Inputs that an earlier run has sent

@@ -43,7 +43,7 @@ int s2_weights_open(const sl_model *model, const sl_tensor *rows_or_null, s2_wei
         sl_error *reterr) SL_MUST_CHECK;
 void s2_weights_close(s2_weights **weights);
 
-/* Layers of the slow AR from n_first on, and its last norm, are a slot of their own. Before the slots are used. */
+/* Layers of the slow AR from n_first on, its last norm and the head are a slot of their own. Before the slots are used. */
 void s2_weights_split_slow(s2_weights *weights, uint32_t n_first);
 
 /*

@@ -92,7 +92,6 @@ void open_damaged(model_fixture *f, const char *dir, const char *from, const cha
 {
     char path[512];
     size_t n;
-    sl_error err;
     char *data = test_read_file(test_data(path, sizeof path, "golden/tiny-s2-f32.gguf"), &n);
     char *name = find_bytes(data, n, from);
     if (type >= 0) {
@@ -111,10 +110,5 @@ void open_damaged(model_fixture *f, const char *dir, const char *from, const cha
     test_path(path, sizeof path, dir, "damaged.gguf");
     test_write_file(path, data, n);
     free(data);
-    *f = (model_fixture){0};
-    assert_ok(sl_model_open(path, &f->model, &err), &err);
-    assert_ok(s2_hparams_read(f->model, &f->hp, &err), &err);
-    assert_ok(s2_compute_init(&f->compute, 1, &err), &err);
-    assert_ok(s2_weights_open(f->model, NULL, &f->weights, &err), &err);
-    assert_ok(s2_weights_use_mapping(f->weights, &err), &err);
+    model_fixture_open_path(f, path, 1);
 }

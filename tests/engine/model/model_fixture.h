@@ -1,4 +1,4 @@
-/* A model of tests/data, opened as far as a test of one module needs it. */
+/* A model, opened as far as a test of one module needs it. */
 #ifndef TEST_MODEL_FIXTURE_H
 #define TEST_MODEL_FIXTURE_H
 
@@ -16,7 +16,9 @@ typedef struct model_fixture {
     s2_weights *weights;
 } model_fixture;
 
-/* name: path below tests/data. Fails the test if anything does. */
+/* Both fail the test if anything does. */
+void model_fixture_open_path(model_fixture *f, const char *path, int n_threads);
+/* name: path below tests/data. */
 void model_fixture_open(model_fixture *f, const char *name, int n_threads);
 void model_fixture_close(model_fixture *f);
 

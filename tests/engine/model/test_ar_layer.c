@@ -37,16 +37,9 @@ static int tear_down(void **state)
 static void open_model(model_fixture *m, uint32_t type)
 {
     char path[512];
-    sl_error err;
     s2_synth_opts opts = small_synth_opts(type);
     small_synth_write(&opts, dir, "layer");
-    *m = (model_fixture){0};
-    assert_ok(
-            sl_model_open(test_path(path, sizeof path, dir, "layer.gguf"), &m->model, &err), &err);
-    assert_ok(s2_hparams_read(m->model, &m->hp, &err), &err);
-    assert_ok(s2_compute_init(&m->compute, 1, &err), &err);
-    assert_ok(s2_weights_open(m->model, NULL, &m->weights, &err), &err);
-    assert_ok(s2_weights_use_mapping(m->weights, &err), &err);
+    model_fixture_open_path(m, test_path(path, sizeof path, dir, "layer.gguf"), 1);
 }
 
 static double element(const struct ggml_tensor *t, size_t i)
@@ -174,7 +167,7 @@ static void run_graph(model_fixture *m, const s2_ar_hparams *hp, const s2_ar_lay
     assert_ok(s2_graph_alloc(&g, &err), &err);
     memcpy(s2_inputs_host(&inputs, input), x, ggml_nbytes(input));
     s2_ar_inputs_fill(&in, &inputs, n_past);
-    const s2_graph_read read = {out, 0, ggml_nbytes(out), x};
+    const s2_graph_read read = {out, x};
     assert_ok(s2_graph_run(&g, &inputs, &read, 1, &err), &err);
     s2_graph_done(&g);
     s2_inputs_done(&inputs);

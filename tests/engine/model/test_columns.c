@@ -34,16 +34,9 @@ static int tear_down(void **state)
 static void open_model(model_fixture *m, uint32_t type)
 {
     char path[512];
-    sl_error err = {0};
     s2_synth_opts opts = small_synth_opts(type);
     small_synth_write(&opts, dir, "columns");
-    *m = (model_fixture){0};
-    test_path(path, sizeof path, dir, "columns.gguf");
-    assert_ok(sl_model_open(path, &m->model, &err), &err);
-    assert_ok(s2_hparams_read(m->model, &m->hp, &err), &err);
-    assert_ok(s2_head_rows_init(&m->head, m->model, &m->hp, &err), &err);
-    assert_ok(s2_weights_open(m->model, &m->head.tensor, &m->weights, &err), &err);
-    assert_ok(s2_weights_use_mapping(m->weights, &err), &err);
+    model_fixture_open_path(m, test_path(path, sizeof path, dir, "columns.gguf"), 1);
 }
 
 static s2_tables tables_of(const model_fixture *m)

@@ -94,20 +94,13 @@ static void run(const char *path, outputs *out)
     model_fixture m;
     s2_slow_ar *slow = NULL;
     s2_fast_ar *fast = NULL;
-    m = (model_fixture){0};
-    assert_ok(sl_model_open(path, &m.model, &err), &err);
-    assert_ok(s2_hparams_read(m.model, &m.hp, &err), &err);
-    assert_ok(s2_compute_init(&m.compute, 1, &err), &err);
-    assert_ok(s2_head_rows_init(&m.head, m.model, &m.hp, &err), &err);
-    assert_ok(s2_weights_open(m.model, &m.head.tensor, &m.weights, &err), &err);
-    assert_ok(s2_weights_use_mapping(m.weights, &err), &err);
+    model_fixture_open_path(&m, path, 1);
     int32_t begin = m.hp.semantic_begin;
     const int32_t columns[N_COLUMNS + 1][1 + N_BOOKS] = {{1, 0, 0, 0}, {200, 0, 0, 0},
             {begin + 3, 3, 15, 0}, {begin + 15, 15, 7, 7}, {97, 0, 0, 0}, {31, 0, 0, 0},
             {begin + 8, 8, 1, 14}};
-    assert_ok(s2_slow_ar_create(&m.hp, begin - 33, m.weights,
-                      &(s2_slow_places){&m.compute, &m.compute, UINT32_MAX}, &slow, &err),
-            &err);
+    const s2_slow_places places = s2_slow_places_on(&m.compute);
+    assert_ok(s2_slow_ar_create(&m.hp, begin - 33, m.weights, &places, &slow, &err), &err);
     assert_ok(s2_fast_ar_create(&m.hp, m.weights, &m.compute, &fast, &err), &err);
     assert_ok(
             s2_slow_ar_eval(slow, columns[0], N_COLUMNS, 0, out->prefill, out->hidden, &err), &err);

@@ -28,9 +28,8 @@ static void open_ar(fixture *f, const char *name, int n_threads)
 {
     sl_error err;
     model_fixture_open(&f->m, name, n_threads);
-    assert_ok(s2_slow_ar_create(&f->m.hp, END_TOKEN, f->m.weights,
-                      &(s2_slow_places){&f->m.compute, &f->m.compute, UINT32_MAX}, &f->ar, &err),
-            &err);
+    const s2_slow_places places = s2_slow_places_on(&f->m.compute);
+    assert_ok(s2_slow_ar_create(&f->m.hp, END_TOKEN, f->m.weights, &places, &f->ar, &err), &err);
     f->logits = malloc((f->m.hp.codebook_size + 1) * sizeof(float));
     f->hidden = malloc(f->m.hp.slow.n_embd * sizeof(float));
 }
@@ -245,11 +244,11 @@ static void test_end_token_of_another_tokenizer_is_refused(void **state)
     sl_error err;
     s2_slow_ar *ar = NULL;
     model_fixture_open(&m, "golden/tiny-s2-f32.gguf", 1);
+    const s2_slow_places places = s2_slow_places_on(&m.compute);
     static const int32_t bad[] = {-1, 640, 547, 610, 151645};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_int_equal(s2_slow_ar_create(&m.hp, bad[i], m.weights,
-                                 &(s2_slow_places){&m.compute, &m.compute, UINT32_MAX}, &ar, &err),
-                SL_EFORMAT);
+        assert_int_equal(
+                s2_slow_ar_create(&m.hp, bad[i], m.weights, &places, &ar, &err), SL_EFORMAT);
         assert_null(ar);
     }
     model_fixture_close(&m);

@@ -46,9 +46,8 @@ static void open_peer(peer *p, const char *model, const char *golden)
     assert_ok(s2_prompt_layout_init(&p->layout, p->tokenizer, hp->n_codebooks, hp->codebook_size,
                       hp->semantic_begin, hp->n_vocab, &err),
             &err);
-    assert_ok(s2_slow_ar_create(hp, p->layout.im_end, p->m.weights,
-                      &(s2_slow_places){&p->m.compute, &p->m.compute, UINT32_MAX}, &p->slow, &err),
-            &err);
+    const s2_slow_places places = s2_slow_places_on(&p->m.compute);
+    assert_ok(s2_slow_ar_create(hp, p->layout.im_end, p->m.weights, &places, &p->slow, &err), &err);
     assert_ok(s2_fast_ar_create(hp, p->m.weights, &p->m.compute, &p->fast, &err), &err);
 }
 
